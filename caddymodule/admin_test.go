@@ -53,7 +53,7 @@ func TestAdminAPI(t *testing.T) {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if !strings.Contains(string(log), "cannot fetch member from platform") {
-		t.Error("the log does not say that a member could not be fetched")
+		t.Errorf("the log is %s, want a line that a member could not be fetched", log)
 	}
 	for _, email := range []string{"unknown", "jane"} {
 		if lines := linesWith(string(log), email); lines != "" {

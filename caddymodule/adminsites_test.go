@@ -31,8 +31,7 @@ type sitesAdmin struct {
 	client *http.Client
 }
 
-// sitesConfig returns a Caddyfile for sites in a store, beside one of its own. The secret may be
-// empty.
+// sitesConfig is for sites in a store, beside the site fixed. secret may be empty.
 func sitesConfig(store, secret string) string {
 	if secret != "" {
 		secret = "secret " + secret
@@ -84,15 +83,15 @@ func (a *sitesAdmin) send(method, path, body string) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	answer, err := a.client.Do(request)
+	got, err := a.client.Do(request)
 	if err != nil {
 		return response{}, err
 	}
 	defer a.client.CloseIdleConnections() // a reload would wait for them
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(text)}
-	for name, values := range answer.Header {
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	r := response{Status: got.StatusCode, Header: map[string]string{}, Body: string(text)}
+	for name, values := range got.Header {
 		if name != "Date" && name != "Content-Length" {
 			r.Header[name] = strings.Join(values, "; ")
 		}
@@ -130,7 +129,7 @@ func (a *sitesAdmin) keepsSecrets(t *testing.T, others ...string) {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	if !strings.Contains(string(log), "request error") {
-		t.Error("the log has no refused request, so this test sees nothing")
+		t.Errorf("the log is %s, want a refused request in it: otherwise this test sees nothing", log)
 	}
 	for _, secret := range append(others, platformKey, strings.Repeat("0f", 32), themeToken, sealingSecret, "lg_crm_") {
 		if lines := linesWith(string(log), secret); lines != "" {

@@ -176,12 +176,12 @@ func TestSitesWithAnotherSecret(t *testing.T) {
 func TestSitesPending(t *testing.T) {
 	a := startSitesAdmin(t, sitesConfig(sqliteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["localhost"],` + onGhost9 + `}`)
-	answer, err := a.send("POST", "/lychgate/sites/daily/integrations", `{"name":"crm"}`)
+	response, err := a.send("POST", "/lychgate/sites/daily/integrations", `{"name":"crm"}`)
 	if err != nil {
 		t.Fatalf("a.send: %v", err)
 	}
 	var made struct{ Key string }
-	if err := json.Unmarshal([]byte(answer.Body), &made); err != nil {
+	if err := json.Unmarshal([]byte(response.Body), &made); err != nil {
 		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	if got := a.call(made.Key, "POST", "", `{"email":"jane@example.com"}`); got.Header["Lychgate-Sync"] != "queued" {

@@ -104,7 +104,7 @@ func TestInboxButtonCommand(t *testing.T) {
 			other, err, `src="https://news.example.com/blog/ghost/lychgate/inbox-button.js?v=`, ` data-endpoint="https://news.example.com/blog/ghost/webmail" defer>`)
 	}
 	if script, err := run("--script"); script != string(web.Script()) || err != nil {
-		t.Error("--script prints another script", err)
+		t.Errorf("--script: got %d bytes, %v, want the %d bytes of web.Script, no error", len(script), err, len(web.Script()))
 	}
 	for _, wrong := range [][]string{{"--lookup", "ghost"}, {"--lookup", "javascript://x/a/b"}, {"--lookup", "/ghost"}, {"--lookup", "/a/b?c"}, {"--sender", `a"b@c`}, {"--sender", "news"}, {"--script", "--sender", "news@example.com"}, {"--lookup", "//a/b/c"}, {"x"}} {
 		if out, err := run(wrong...); err == nil {

@@ -28,7 +28,7 @@ func startProcess(t *testing.T, config string) *process {
 	return &process{caddytest.New(t, config, nil), t}
 }
 
-// outside returns an edge of another process as one that requests can be sent to.
+// outside sends requests to the edge of another process.
 func outside(t *testing.T, p *caddytest.Edge) *edge {
 	e := &edge{t: t, base: "http://localhost:" + p.Port, logFile: p.LogFile, client: &http.Client{Transport: recorder{newConnections("127.0.0.1:" + p.Port)}}}
 	t.Cleanup(e.client.CloseIdleConnections)
@@ -52,12 +52,12 @@ func (p *process) call(client *http.Client, method, path, body string) (string, 
 		return "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+formKey)
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	return string(text), err
 }
 
@@ -86,7 +86,7 @@ func hammer(t *testing.T, p *process, writes int, unique string, crash func(), c
 						t.Errorf("%s: got %s, want an error", email, text)
 						break
 					}
-					<-time.After(20 * time.Millisecond) // nobody is there just now
+					<-time.After(20 * time.Millisecond) // the edge is down: a client's pause before it retries
 				}
 			}
 		})

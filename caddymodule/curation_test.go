@@ -2,6 +2,7 @@ package caddymodule_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -64,6 +65,19 @@ func TestHomepage(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{{"news", "kept"}, {"kept", "sport", "hash-lead"}, {"public"}}, [][]string{h.tags(one), h.tags(two), h.tags(three)}); diff != "" {
 		t.Errorf("[][]string{h.tags(one), h.tags(two), h.tags(three)} (-want +got):\n%s", diff)
+	}
+
+	history := h.ask("GET", "/hero/lead/history", "")
+	history.Body = regexp.MustCompile(`"at":"20[0-9T:-]{17}Z"`).ReplaceAllString(history.Body, `"at":"TIME"`)
+	entry := func(title string) string {
+		return fmt.Sprintf(`{"at":"TIME","by":"Owner","did":"filled","about":%q}`, title+" "+h.unique)
+	}
+	again := entry(`<b>Two</b> "&`)
+	if diff := cmp.Diff(staffAnswer(200, `{"history":[`+again+`,`+again+`,`+entry("One")+`]}`), history); diff != "" {
+		t.Errorf("the history of a slot (-want +got):\n%s", diff)
+	}
+	if got := h.ask("HEAD", "/hero/lead/history", ""); got.Status != http.StatusOK || got.Body != "" {
+		t.Errorf("got %v, want status 200, no body", got)
 	}
 
 	for path, want := range map[string][]string{
@@ -148,6 +162,9 @@ func TestHomepageRefuses(t *testing.T) {
 		{"POST", "POST", "", "", nil, notAllowed("GET, HEAD")},
 		{"reading a slot", "GET", "/hero/lead", "", nil, notAllowed("PUT, DELETE")},
 		{"POST to the picker", "POST", "/hero/picker", "", nil, notAllowed("GET, HEAD, PUT, DELETE")},
+		{"POST to a history", "POST", "/hero/lead/history", "", nil, notAllowed("GET, HEAD")},
+		{"the history of no slot", "GET", "/hero/none/history", "", nil, noSlot},
+		{"the history of no slot, without the answer", "HEAD", "/hero/none/history", "", nil, response{Status: 404, Header: noSlot.Header}},
 		{"a section alone", "GET", "/hero", "", nil, noEndpoint},
 		{"too deep", "PUT", "/hero/lead/x", choice, nil, noEndpoint},
 		{"no section", "PUT", "/none/lead", choice, nil, noSlot},

@@ -176,16 +176,16 @@ func TestHomepageBesideStaff(t *testing.T) {
 	tag := h.ids("tags", "slug:hash-lead-"+h.unique)[0]
 	h.ghost("PUT", "/tags/"+tag+"/", `{"tags":[{"id":"`+tag+`","name":"#Top `+h.unique+`"}]}`)
 	if diff := cmp.Diff(slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.slots()[0]); diff != "" {
-		t.Error("renamed: ", diff)
+		t.Errorf("a renamed tag: slot (-want +got):\n%s", diff)
 	}
 	h.ghost("PUT", "/tags/"+tag+"/", `{"tags":[{"id":"`+tag+`","slug":"hash-second-`+h.unique+`"}]}`)
 	if diff := cmp.Diff([]slot{{Key: "lead"}, {Key: "second", Posts: []string{"One"}, Total: 1}}, h.slots()[:2]); diff != "" {
-		t.Error("with another slug: ", diff)
+		t.Errorf("a tag with another slug: slots (-want +got):\n%s", diff)
 	}
 	h.change("PUT", "/hero/lead", `{"post":"`+two+`"}`)
 	h.ghost("DELETE", "/tags/"+tag+"/", "")
 	if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{"Two"}, Total: 1}, {Key: "second"}}, h.slots()[:2]); diff != "" {
-		t.Error("a deleted tag: ", diff)
+		t.Errorf("a deleted tag: slots (-want +got):\n%s", diff)
 	}
 
 	h.ghost("DELETE", "/posts/"+two+"/", "")
@@ -193,7 +193,7 @@ func TestHomepageBesideStaff(t *testing.T) {
 		t.Errorf("got %v, want status 404", got)
 	}
 	if diff := cmp.Diff([]slot{{Key: "lead"}, {Key: "second"}}, h.settled()[:2]); diff != "" {
-		t.Error("a deleted post: ", diff)
+		t.Errorf("a deleted post: slots (-want +got):\n%s", diff)
 	}
 
 	for n := range 40 {
@@ -233,15 +233,15 @@ func TestKilledAmongMoves(t *testing.T) {
 		editors.Go(func() {
 			for done := 0; done < moves; {
 				to := rand.IntN(len(posts))
-				answer, err := h.sendBody("PUT", "/ghost/lychgate/curation"+path, `{"post":"`+posts[to]+`"}`, "Cookie", h.owner, "Origin", h.base)
+				response, err := h.sendBody("PUT", "/ghost/lychgate/curation"+path, `{"post":"`+posts[to]+`"}`, "Cookie", h.owner, "Origin", h.base)
 				switch {
-				case err != nil || answer.Status == http.StatusBadGateway: // nobody is there just now
-					<-time.After(20 * time.Millisecond)
-				case answer.Status == http.StatusOK || answer.Status == http.StatusAccepted:
+				case err != nil || response.Status == http.StatusBadGateway: // the edge is down
+					<-time.After(20 * time.Millisecond) // an editor's pause before they retry
+				case response.Status == http.StatusOK || response.Status == http.StatusAccepted:
 					last[i] = titles[to]
 					done++
 				default:
-					t.Errorf("%s: got %v, want status 200, 202 or 502", path, answer)
+					t.Errorf("%s: got %v, want status 200, 202 or 502", path, response)
 					return
 				}
 			}
@@ -255,7 +255,7 @@ func TestKilledAmongMoves(t *testing.T) {
 	for range crashes {
 		select {
 		case <-done:
-			t.Error("there was nothing left to kill")
+			t.Errorf("the work ended before %d crashes, want it to go on", crashes)
 		case <-time.After(time.Duration(200+rand.IntN(2000)) * time.Millisecond):
 			p.crash()
 		}

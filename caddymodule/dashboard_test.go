@@ -17,7 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 )
 
-// registered returns the names of the series of Lychgate's metrics. A histogram has three.
+// registered has the names of Lychgate's series. A histogram has three.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})

@@ -107,7 +107,7 @@ func TestDocumentedSignIn(t *testing.T) {
 		case subject := <-subjects: // Ghost greets its owner too
 			code = regexp.MustCompile(`^[0-9]{6}\b`).FindString(subject)
 		case <-late:
-			t.Fatal("no code has arrived")
+			t.Fatal("got no mail with a code, want one")
 		}
 	}
 	if diff := cmp.Diff("OK", run(steps[1][1], code)); diff != "" {

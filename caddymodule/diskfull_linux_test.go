@@ -78,7 +78,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("got %v, %v, want success or an internal error", got, err)
 		}
 		if n > 2000 {
-			t.Fatal("the disk does not fill")
+			t.Fatalf("%d members were written, want the disk to be full before that", n)
 		}
 	}
 	changed := person{anna.Email, "Changed", []string{"changed"}}

@@ -237,14 +237,14 @@ func (e *edge) sendStream(method, target string, body io.Reader, header ...strin
 			request.Header.Add(header[i], header[i+1])
 		}
 	}
-	answer, err := e.client.Do(request)
+	got, err := e.client.Do(request)
 	if err != nil {
 		return response{}, err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	r := response{Status: answer.StatusCode, Header: map[string]string{}, Body: string(text)}
-	for name, values := range answer.Header {
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	r := response{Status: got.StatusCode, Header: map[string]string{}, Body: string(text)}
+	for name, values := range got.Header {
 		if name != "Date" && name != "Server" && name != "Content-Length" {
 			r.Header[name] = strings.Join(values, "; ")
 		}
@@ -258,7 +258,7 @@ func (e *edge) lookup(domain, reader string) response {
 	return e.do("GET", "/ghost/inbox-provider?domain="+domain, "Accept", "application/json", "X-Forwarded-For", reader)
 }
 
-// metric returns the value of a series. The Caddyfile needs it at /metrics.
+// metric is "" if there is no such series. The Caddyfile must serve /metrics.
 func (e *edge) metric(series string) string {
 	e.t.Helper()
 	for line := range strings.Lines(e.do("GET", "/metrics").Body) {
@@ -269,8 +269,7 @@ func (e *edge) metric(series string) string {
 	return ""
 }
 
-// logged returns the log's lines that came from Lychgate or name it, and all
-// access log lines.
+// logged has the log's lines that came from Lychgate or name it, and all lines of access logs.
 func (e *edge) logged() string {
 	e.t.Helper()
 	all, err := os.ReadFile(e.logFile)
@@ -297,7 +296,6 @@ func isRest(retryAfter string, window time.Duration, start time.Time) bool {
 	return err == nil && rest <= window && rest >= window-time.Since(start)
 }
 
-// linesWith returns the lines of a log that contain a text.
 func linesWith(log, text string) string {
 	var found strings.Builder
 	for line := range strings.Lines(log) {

@@ -86,7 +86,7 @@ func (h *homepage) events(status int, method, path, body string, header ...strin
 	return e, answer
 }
 
-// body returns an event as it is sent.
+// eventBody is an event of the type webinar, as JSON.
 func (h *homepage) eventBody(values map[string]any) string {
 	h.t.Helper()
 	text, err := json.Marshal(map[string]any{"theme": h.theme, "type": "webinar", "values": values})
@@ -229,7 +229,10 @@ func TestEvents(t *testing.T) {
 	if anew, _ := h.events(200, "POST", "/"+draft.ID+"/publish", ""); anew.Post == nil || anew.PostDeleted || anew.Post.ID == published.Post.ID {
 		t.Errorf("published anew: %+v", anew)
 	}
-	copied, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "")
+	copied, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "", "Idempotency-Key", "copy")
+	if again, _ := h.events(201, "POST", "/"+draft.ID+"/duplicate", "", "Idempotency-Key", "copy"); again.ID != copied.ID {
+		t.Errorf("copied again with the key: got %s, want %s", again.ID, copied.ID)
+	}
 	if copied.Values["event_date"] != nil || copied.Values["slug"] != nil || copied.Values["speaker"] != "Ada" || copied.ID == draft.ID {
 		t.Errorf(`events = %+v, want no event_date, no slug, speaker "Ada", another ID than %v`, copied, draft.ID)
 	}
@@ -267,7 +270,7 @@ func TestEventSettings(t *testing.T) {
 	}
 }
 
-// updatedAt returns when a post was changed last, as Ghost writes it.
+// updatedAt is as Ghost writes it.
 func (h *homepage) updatedAt(id string) string {
 	h.t.Helper()
 	var answer struct {

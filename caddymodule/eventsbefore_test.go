@@ -13,12 +13,12 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// rawPost returns all that Ghost says of a post, with its text.
+// rawPost has all fields of a post, with its text.
 func (h *homepage) rawPost(id string) map[string]any {
 	h.t.Helper()
-	var answer struct{ Posts []map[string]any }
-	h.decode(h.ghost("GET", "/posts/"+id+"/?formats=html,lexical&include=authors,tags,newsletter,tiers", ""), &answer)
-	return answer.Posts[0]
+	var response struct{ Posts []map[string]any }
+	h.decode(h.ghost("GET", "/posts/"+id+"/?formats=html,lexical&include=authors,tags,newsletter,tiers", ""), &response)
+	return response.Posts[0]
 }
 
 // The post of an event that was published before there was a script gets it, and the text for

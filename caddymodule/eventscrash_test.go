@@ -29,11 +29,11 @@ func TestKilledAmongPublishings(t *testing.T) {
 	// ask sends a request until it is answered by somebody who is there.
 	ask := func(method, path, body string) response {
 		for {
-			answer, err := h.sendBody(method, "/ghost/lychgate/desk/events"+path, body, "Cookie", h.owner, "Origin", h.base, "Content-Type", "application/json")
-			if err == nil && answer.Status != http.StatusBadGateway {
-				return answer
+			got, err := h.sendBody(method, "/ghost/lychgate/desk/events"+path, body, "Cookie", h.owner, "Origin", h.base, "Content-Type", "application/json")
+			if err == nil && got.Status != http.StatusBadGateway {
+				return got
 			}
-			<-time.After(20 * time.Millisecond) // nobody is there just now
+			<-time.After(20 * time.Millisecond) // the edge is down: a client's pause before it retries
 		}
 	}
 	const editors = 4
@@ -46,18 +46,18 @@ func TestKilledAmongPublishings(t *testing.T) {
 				name := fmt.Sprintf("Party %d of %d %s", n, editor, h.unique)
 				values := map[string]any{"name": name, "event_date": "2031-05-01", "speaker": "Ada", "description": "First."}
 				var made event
-				answer := ask("POST", "", h.eventBody(values))
-				if answer.Status != http.StatusCreated {
-					t.Errorf("got %v, want status 201", answer)
+				got := ask("POST", "", h.eventBody(values))
+				if got.Status != http.StatusCreated {
+					t.Errorf("got %v, want status 201", got)
 					return
 				}
-				h.decode(answer.Body, &made)
-				if answer := ask("POST", "/"+made.ID+"/publish", ""); answer.Status != 200 && answer.Status != 202 {
-					t.Errorf("got %v, want status 200 or 202", answer)
+				h.decode(got.Body, &made)
+				if got := ask("POST", "/"+made.ID+"/publish", ""); got.Status != 200 && got.Status != 202 {
+					t.Errorf("got %v, want status 200 or 202", got)
 				}
 				values["description"] = "Second."
-				if answer := ask("PUT", "/"+made.ID, h.eventBody(values)); answer.Status != 200 && answer.Status != 202 {
-					t.Errorf("got %v, want status 200 or 202", answer)
+				if got := ask("PUT", "/"+made.ID, h.eventBody(values)); got.Status != 200 && got.Status != 202 {
+					t.Errorf("got %v, want status 200 or 202", got)
 				}
 				mu.Lock()
 				last[made.ID] = name
@@ -82,15 +82,15 @@ func TestKilledAmongPublishings(t *testing.T) {
 	}
 	<-done
 	if kills == 0 {
-		t.Error("there was nothing left to kill")
+		t.Error("got no kill before the work ended, want at least 1")
 	}
 	for id, name := range last {
 		wait.Until(t, func() string {
-			answer := ask("GET", "/"+id, "")
+			got := ask("GET", "/"+id, "")
 			var e event
-			h.decode(answer.Body, &e)
+			h.decode(got.Body, &e)
 			if e.Pending != nil || e.Status != "published" || e.Values["name"] != name || e.Values["description"] != "Second." {
-				return answer.Body
+				return got.Body
 			}
 			return ""
 		})

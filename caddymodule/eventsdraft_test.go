@@ -43,11 +43,11 @@ func TestTextOfADraft(t *testing.T) {
 	}
 
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	status := func(fields string) (answer response) {
+	status := func(fields string) (reply response) {
 		t.Helper()
 		h.ghost("PUT", "/posts/"+written.Post.ID+"/", fmt.Sprintf(`{"posts":[{%s,"updated_at":%q}]}`, fields, h.updatedAt(written.Post.ID)))
-		_, answer = h.events(200, "GET", "/"+draft.ID, "")
-		return answer
+		_, reply = h.events(200, "GET", "/"+draft.ID, "")
+		return reply
 	}
 	if got, want := status(fmt.Sprintf(`"status":"scheduled","published_at":%q`, at.Format(time.RFC3339))), fmt.Sprintf(`"status":"scheduled","publish_at":%q`, at.Format("2006-01-02T15:04:05Z")); !strings.Contains(got.Body, want) || !strings.Contains(got.Body, `"status":"draft"`) {
 		t.Errorf("got %s, want %s", got.Body, want)

@@ -66,7 +66,7 @@ func (r adminRecorder) RoundTrip(request *http.Request) (*http.Response, error) 
 	return record(adminServer, r.transport, request)
 }
 
-// recordedAdmin returns a client of the admin API at a socket.
+// recordedAdmin records what the admin API answers, for e2e/openapi.
 func recordedAdmin(t testing.TB, socket string) *http.Client {
 	client := caddytest.Admin(socket)
 	client.Transport = adminRecorder{client.Transport.(transport)}
@@ -75,24 +75,24 @@ func recordedAdmin(t testing.TB, socket string) *http.Client {
 }
 
 func record(server string, over http.RoundTripper, request *http.Request) (*http.Response, error) {
-	answer, err := over.RoundTrip(request)
+	response, err := over.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	file, err := exchangesFile()
 	if err != nil {
-		answer.Body.Close()
+		response.Body.Close()
 		return nil, err
 	}
 	if file == nil {
-		return answer, nil
+		return response, nil
 	}
-	text, err := io.ReadAll(answer.Body)
-	answer.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	response.Body.Close()
 	if err != nil {
 		return nil, err // the edge was killed in the middle
 	}
-	answer.Body = io.NopCloser(bytes.NewReader(text))
+	response.Body = io.NopCloser(bytes.NewReader(text))
 	var sent []byte
 	if request.GetBody != nil {
 		body, err := request.GetBody()
@@ -110,7 +110,7 @@ func record(server string, over http.RoundTripper, request *http.Request) (*http
 	header.Del("Authorization")
 	line, err := json.Marshal(exchange{
 		Server: server, Method: request.Method, Target: request.URL.RequestURI(), RequestHeader: header, RequestBody: string(sent),
-		Status: answer.StatusCode, Header: answer.Header, Body: string(text),
+		Status: response.StatusCode, Header: response.Header, Body: string(text),
 	})
 	if err != nil {
 		return nil, err
@@ -118,5 +118,5 @@ func record(server string, over http.RoundTripper, request *http.Request) (*http
 	if _, err := file.Write(append(line, '\n')); err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return response, nil
 }

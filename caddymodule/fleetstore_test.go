@@ -79,13 +79,13 @@ func TestFleetLosesNothing(t *testing.T) {
 		}
 		request.Host = "fleet.example"
 		request.Header.Set("Authorization", "Bearer "+key)
-		answer, err := client.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			return 0, "", err
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		return answer.StatusCode, string(text), err
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return response.StatusCode, string(text), err
 	}
 	for i := range edges {
 		each(i, func(client *http.Client, _ int) error { // readers
@@ -94,7 +94,7 @@ func TestFleetLosesNothing(t *testing.T) {
 				err = fmt.Errorf("a lookup: %d %s", status, text)
 			}
 			lookups.Add(1)
-			<-time.After(5 * time.Millisecond)
+			<-time.After(5 * time.Millisecond) // a reader's pause, which bounds the load
 			return err
 		})
 		each(i, func(client *http.Client, n int) error { // a CRM, which tries again until it is acknowledged
@@ -136,11 +136,11 @@ func TestFleetLosesNothing(t *testing.T) {
 	}
 	progress("before any fault")
 	primary.cut()
-	<-time.After(time.Second) // the fault's own time
+	<-time.After(time.Second) // how long the fault lasts
 	primary.fix()
 	progress("PostgreSQL was gone")
 	primary.hang()
-	<-time.After(3 * time.Second)
+	<-time.After(3 * time.Second) // how long the fault lasts
 	primary.fix()
 	progress("PostgreSQL hung")
 	standby.fix()

@@ -63,7 +63,7 @@ func (h *received) Write(p []byte) (int, error) {
 	return h.text.Write(p)
 }
 
-// take returns what was sent since it was asked last.
+// take has what was sent since the last call.
 func (h *received) take() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,11 +84,11 @@ func exchanged(t *testing.T, address, request string, seen *received) string {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatalf("io.WriteString: %v", err)
 	}
-	answer, err := io.ReadAll(conn)
+	text, err := io.ReadAll(conn)
 	if err != nil {
 		t.Fatalf("io.ReadAll: %v", err)
 	}
-	head, body, _ := strings.Cut(string(answer), "\r\n\r\n")
+	head, body, _ := strings.Cut(string(text), "\r\n\r\n")
 	if strings.Contains(head, "Transfer-Encoding: chunked") {
 		whole, err := io.ReadAll(httputil.NewChunkedReader(strings.NewReader(body)))
 		body = fmt.Sprintf("%s\nits end: %v", whole, err)

@@ -47,14 +47,14 @@ func startBulkEdge(t *testing.T) *bulkEdge {
 // staff sends what Ghost's admin would, and decodes the answer into result.
 func (e *bulkEdge) staff(method, path, contentType, body string, result any) {
 	e.t.Helper()
-	answer, err := e.sendBody(method, "/ghost/api/admin"+path, body, "Content-Type", contentType, "Origin", e.base, "Cookie", e.cookie)
-	if err != nil || answer.Status >= 300 {
-		e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, path, answer, err)
+	response, err := e.sendBody(method, "/ghost/api/admin"+path, body, "Content-Type", contentType, "Origin", e.base, "Cookie", e.cookie)
+	if err != nil || response.Status >= 300 {
+		e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, path, response, err)
 	}
 	if result == nil {
 		return
 	}
-	if err := json.Unmarshal([]byte(answer.Body), result); err != nil {
+	if err := json.Unmarshal([]byte(response.Body), result); err != nil {
 		e.t.Fatalf("json.Unmarshal: %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func (e *bulkEdge) json(method, path, body string) {
 	e.staff(method, path, "application/json", body, nil)
 }
 
-// email returns the email of one of this test's own members.
+// email is unique to this test.
 func (e *bulkEdge) email(name string) string { return name + "+" + e.unique + "@example.com" }
 
 // mine is the query that finds them all.
@@ -84,26 +84,26 @@ type seen struct {
 	Labels     []string `json:"labels"`
 }
 
-// here returns what the edge says of a member, nil if there is none.
+// here asks the edge. It is nil for a member that does not exist.
 func (e *bulkEdge) here(name string) *seen {
 	e.t.Helper()
-	answer := e.call(formKey, "GET", "/"+e.email(name), "")
-	if answer.Status == http.StatusNotFound {
+	response := e.call(formKey, "GET", "/"+e.email(name), "")
+	if response.Status == http.StatusNotFound {
 		return nil
 	}
-	return e.record(answer)
+	return e.record(response)
 }
 
-func (e *bulkEdge) record(answer response) *seen {
+func (e *bulkEdge) record(got response) *seen {
 	e.t.Helper()
 	var body struct{ Data *seen }
-	if err := json.Unmarshal([]byte(answer.Body), &body); err != nil || answer.Status != http.StatusOK || body.Data == nil {
-		e.t.Fatalf("got %v, %v, want no error, status 200, a data", answer, err)
+	if err := json.Unmarshal([]byte(got.Body), &body); err != nil || got.Status != http.StatusOK || body.Data == nil {
+		e.t.Fatalf("got %v, %v, want no error, status 200, a data", got, err)
 	}
 	return body.Data
 }
 
-// there returns what Ghost says of a member, nil if there is none.
+// there asks Ghost. It is nil for a member that does not exist.
 func (e *bulkEdge) there(name string) *seen {
 	e.t.Helper()
 	m, err := e.client.FindByEmail(e.t.Context(), e.email(name))
@@ -212,8 +212,8 @@ func TestStaffChangeManyAtOnce(t *testing.T) {
 func TestWhatIsNoBulkChangePassesUnseen(t *testing.T) {
 	e := startBulkEdge(t)
 	stranger := func(method, path string) {
-		if answer := e.do(method, "/ghost/api/admin"+path, "Origin", e.base); answer.Status < 400 {
-			t.Errorf("%s %s: got %v, want status of at least 400", method, path, answer)
+		if response := e.do(method, "/ghost/api/admin"+path, "Origin", e.base); response.Status < 400 {
+			t.Errorf("%s %s: got %v, want status of at least 400", method, path, response)
 		}
 	}
 	stranger("PUT", "/members/bulk/?all=true")

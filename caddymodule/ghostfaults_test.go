@@ -49,7 +49,7 @@ type step struct {
 	want               response
 }
 
-// faultConfig returns a Caddyfile with a site for each proxy, and lookups.
+// faultConfig has a site for each proxy, and lookups.
 func faultConfig(store string, proxies ...*ghostProxy) string {
 	var sites strings.Builder
 	for _, p := range proxies {
@@ -87,7 +87,6 @@ func (e *edge) at(p *ghostProxy, method, path, body string) (response, error) {
 	return plain(r), err
 }
 
-// get returns the edge's answer about a member of a proxy's site.
 func (e *edge) get(p *ghostProxy) func(email string) (string, error) {
 	return func(email string) (string, error) {
 		r, err := e.at(p, "GET", "/"+email, "")

@@ -186,9 +186,9 @@ func rejecting(spoil func(token string) string) fault {
 
 // applied has Ghost do what is asked, and keeps its answer.
 func (p *ghostProxy) applied(r *http.Request) *http.Response {
-	answer := httptest.NewRecorder()
-	p.ghost.ServeHTTP(answer, r)
-	return answer.Result()
+	response := httptest.NewRecorder()
+	p.ghost.ServeHTTP(response, r)
+	return response.Result()
 }
 
 // writes makes a fault one of writes alone: the look for an email before a
@@ -218,9 +218,9 @@ func applyAndHang(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 // cut has Ghost do what is asked, and closes the connection in the middle of
 // the answer's body, or of its headers if it has no body.
 func cut(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
-	answer := p.applied(r)
-	defer answer.Body.Close()
-	all, err := httputil.DumpResponse(answer, true)
+	response := p.applied(r)
+	defer response.Body.Close()
+	all, err := httputil.DumpResponse(response, true)
 	head := strings.Index(string(all), "\r\n\r\n") + 4
 	conn, _, hijackErr := http.NewResponseController(w).Hijack()
 	if err != nil || hijackErr != nil {
@@ -241,7 +241,7 @@ func (p *ghostProxy) platform() string {
 	return ghostPlatform("http://"+p.address, p.key, "off")
 }
 
-// email returns the email of one of the test's members.
+// email is unique to this test.
 func (p *ghostProxy) email(name string) string { return name + "@" + p.domain }
 
 // person is what both sides must agree about.
@@ -258,7 +258,7 @@ func sorted(people []person) []person {
 	return people
 }
 
-// inGhost returns the test's members as Ghost has them, without asking the edge.
+// inGhost asks Ghost, not the edge, for the test's members.
 func (p *ghostProxy) inGhost() []person {
 	p.t.Helper()
 	query := url.Values{"limit": {"all"}, "filter": {"email:~$'@" + p.domain + "'"}}
@@ -269,19 +269,19 @@ func (p *ghostProxy) inGhost() []person {
 	p.mu.Lock()
 	request.Header.Set("Authorization", p.token)
 	p.mu.Unlock()
-	answer, err := p.client.Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
 		p.t.Fatalf("p.client.Do: %v", err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	var list struct {
 		Members []struct {
 			Email, Name string
 			Labels      []struct{ Name string }
 		}
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil || answer.StatusCode != http.StatusOK {
-		p.t.Fatalf("got %v, %v, want no error, status 200", answer.Status, err)
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK {
+		p.t.Fatalf("got %v, %v, want no error, status 200", response.Status, err)
 	}
 	people := []person{}
 	for _, m := range list.Members {
@@ -294,8 +294,8 @@ func (p *ghostProxy) inGhost() []person {
 	return sorted(people)
 }
 
-// atEdge returns those members that the edge answers with. Ghost must be away,
-// so that the edge cannot look there for what it has lost.
+// atEdge leaves out members that the edge does not have. Ghost must be away, so that the edge
+// cannot find there what it has lost.
 func atEdge(t testing.TB, get func(email string) (string, error), emails []string) []person {
 	t.Helper()
 	people := []person{}
@@ -304,15 +304,15 @@ func atEdge(t testing.TB, get func(email string) (string, error), emails []strin
 		if err != nil {
 			t.Fatalf("get: %v", err)
 		}
-		var answer struct {
+		var response struct {
 			Success bool
 			Data    person
 		}
-		if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		if err := json.Unmarshal([]byte(text), &response); err != nil {
 			t.Fatalf("json.Unmarshal: %v, %v", text, err)
 		}
-		if answer.Success {
-			people = append(people, answer.Data)
+		if response.Success {
+			people = append(people, response.Data)
 		}
 	}
 	return sorted(people)
@@ -331,7 +331,6 @@ func (p *ghostProxy) compare(want []person, emails []string, get func(email stri
 	}
 }
 
-// adminOf returns a function that asks the admin API at a socket.
 func adminOf(t testing.TB, socket string) func(method, path string) (int, string) {
 	client := recordedAdmin(t, socket)
 	return func(method, path string) (int, string) {
@@ -340,17 +339,17 @@ func adminOf(t testing.TB, socket string) func(method, path string) (int, string
 		if err != nil {
 			t.Fatalf("http.NewRequest: %v", err)
 		}
-		answer, err := client.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			t.Fatalf("client.Do: %v", err)
 		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
 		if err != nil {
 			t.Fatalf("io.ReadAll: %v", err)
 		}
 		client.CloseIdleConnections() // a reload would wait for them
-		return answer.StatusCode, string(text)
+		return response.StatusCode, string(text)
 	}
 }
 
@@ -430,7 +429,6 @@ func deleted(header ...string) response {
 	return enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`, header...)
 }
 
-// bodyOf returns the JSON of a create or an update.
 func bodyOf(who person) string {
 	text, _ := json.Marshal(map[string]any{"email": who.Email, "name": who.Name, "labels": who.Labels})
 	return string(text)

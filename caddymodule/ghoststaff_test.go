@@ -44,12 +44,12 @@ func (e *edge) signIn(email string) string {
 // signInAt does so at an origin. Ghost 6 takes none but its own.
 func (e *edge) signInAt(origin, email string) string {
 	e.t.Helper()
-	answer, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+email+`","password":"`+ghostPassword+`"}`,
+	response, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+email+`","password":"`+ghostPassword+`"}`,
 		"Content-Type", "application/json", "Origin", origin)
-	if err != nil || answer.Status != http.StatusCreated {
-		e.t.Fatalf("signing in: %v, %v", answer, err)
+	if err != nil || response.Status != http.StatusCreated {
+		e.t.Fatalf("signing in: %v, %v", response, err)
 	}
-	cookie, _, _ := strings.Cut(answer.Header["Set-Cookie"], ";")
+	cookie, _, _ := strings.Cut(response.Header["Set-Cookie"], ";")
 	wait.Until(e.t, func() string { // Ghost keeps a session a moment after it has said so
 		if me := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", cookie, "Origin", origin); me.Status != http.StatusOK {
 			return fmt.Sprint("not signed in: ", me)
@@ -64,11 +64,11 @@ func (e *edge) signInAt(origin, email string) string {
 func (e *edge) addStaff(owner, email, role string) {
 	e.t.Helper()
 	send := func(method, target, body string) string {
-		answer, err := e.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", e.base, "Cookie", owner)
-		if err != nil || answer.Status >= 300 {
-			e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, answer, err)
+		response, err := e.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", e.base, "Cookie", owner)
+		if err != nil || response.Status >= 300 {
+			e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, response, err)
 		}
-		return answer.Body
+		return response.Body
 	}
 	var id string
 	for object := range strings.SplitSeq(send("GET", "/roles/?limit=all", ""), "{") {
@@ -83,8 +83,8 @@ func (e *edge) addStaff(owner, email, role string) {
 		token, email, role, ghostPassword))
 }
 
-// queryGhost returns the one value that a query finds in the real Ghost's
-// database. It must be written as SQLite and MariaDB both understand it.
+// queryGhost reads one value from the real Ghost's database. The query must be valid on SQLite and
+// MariaDB.
 func queryGhost(t testing.TB, query string) string {
 	t.Helper()
 	var config struct {
@@ -111,11 +111,11 @@ func queryGhost(t testing.TB, query string) string {
 		"--port="+strconv.Itoa(connection.Port), "--user="+connection.User, "--batch", "--skip-column-names",
 		"--execute="+query, connection.Database)
 	client.Stderr = os.Stderr
-	answer, err := client.Output()
+	output, err := client.Output()
 	if err != nil {
 		t.Fatalf("client.Output: %v", err)
 	}
-	return strings.TrimSuffix(string(answer), "\n")
+	return strings.TrimSuffix(string(output), "\n")
 }
 
 func querySQLite(t testing.TB, file, query string) (value string) {
@@ -148,15 +148,14 @@ func (e *edge) upload(path, fileName string, zip io.Reader, header ...string) (r
 func (e *edge) uploadTheme(theme string, zip []byte, header ...string) response {
 	e.t.Helper()
 	before := time.Now()
-	answer, err := e.upload(uploadPath, theme+".zip", strings.NewReader(string(zip)), header...)
-	if err != nil || answer.Status != http.StatusOK {
-		e.t.Fatalf("uploading %s after %s: %v, %v", theme, time.Since(before), answer, err)
+	got, err := e.upload(uploadPath, theme+".zip", strings.NewReader(string(zip)), header...)
+	if err != nil || got.Status != http.StatusOK {
+		e.t.Fatalf("uploading %s after %s: %v, %v", theme, time.Since(before), got, err)
 	}
-	return answer
+	return got
 }
 
-// adminToken returns what an integration sends to Ghost's Admin API, made of its
-// key.
+// An integration makes such a JWT of its key for each request to Ghost's Admin API.
 func adminToken(t testing.TB, key string) string {
 	t.Helper()
 	id, secret, _ := strings.Cut(key, ":")
@@ -178,5 +177,5 @@ func adminToken(t testing.TB, key string) string {
 	return token
 }
 
-// guidLike returns a name that no other test has.
+// guidLike is different in each call, since tests share a Ghost.
 func guidLike() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }

@@ -126,7 +126,7 @@ func (h *homepage) addPost(title string, hour int, tags ...string) string {
 	return answer.Posts[0].ID
 }
 
-// ids returns the IDs of posts or tags that a filter lets through.
+// kind is posts or tags, and filter is in NQL.
 func (h *homepage) ids(kind, filter string) (ids []string) {
 	h.t.Helper()
 	var answer map[string][]struct{ ID string }
@@ -145,8 +145,7 @@ func (h *homepage) ids(kind, filter string) (ids []string) {
 	return ids
 }
 
-// tags returns the slugs of the tags that Ghost has at a post, without what makes them
-// this test's.
+// tags removes the suffix that makes the slugs this test's.
 func (h *homepage) tags(id string) (slugs []string) {
 	h.t.Helper()
 	var answer struct {
@@ -194,7 +193,6 @@ func (h *homepage) plain(s shownSlot) slot {
 	return plain
 }
 
-// slots returns all slots of the homepage.
 func (h *homepage) slots() (slots []slot) {
 	h.t.Helper()
 	answer := h.ask("GET", "", "")
@@ -245,6 +243,8 @@ func (h *homepage) each(name string, want response, header ...string) {
 		{"HEAD", "", ""},
 		{"GET", "/hero/picker", ""},
 		{"HEAD", "/hero/picker", ""},
+		{"GET", "/hero/lead/history", ""},
+		{"HEAD", "/hero/lead/history", ""},
 		{"PUT", "/hero/lead", `{"post":"000000000000000000000000"}`},
 		{"DELETE", "/hero/lead", ""},
 	} {

@@ -46,7 +46,7 @@ func TestAllowance(t *testing.T) {
 		use(5, "2001:db8:0:1::1")
 		use(5, "2001:db8:0:1:aaaa::2")
 		if !refused("2001:db8:0:1:bbbb::3") {
-			t.Error("an address of the same /64 has an allowance of its own")
+			t.Error("another address of the same /64: got a response, want 429")
 		}
 		use(10, "2001:db8:0:2::1")
 	})
@@ -55,7 +55,7 @@ func TestAllowance(t *testing.T) {
 			e.lookup("word", "192.0.2.3")
 		}
 		if !refused("192.0.2.3") {
-			t.Error("not refused")
+			t.Error("after 10 lookups that are not valid: got a response, want 429")
 		}
 	})
 	t.Run("preflight, other methods and other hosts do not", func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAllowance(t *testing.T) {
 			e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "X-Real-IP", fmt.Sprintf("198.51.100.%d", i), "X-Forwarded-For", "192.0.2.5")
 		}
 		if !refused("192.0.2.5") {
-			t.Error("not refused")
+			t.Error("after 10 lookups with other X-Real-IP: got a response, want 429")
 		}
 	})
 
@@ -98,7 +98,7 @@ func TestAllowance(t *testing.T) {
 				t.Errorf("the members path is not refused: %v", got)
 			}
 			if !refused(reader) {
-				t.Error("the lookup is not refused")
+				t.Error("the lookup: got a response, want 429")
 			}
 		})
 	}

@@ -17,12 +17,12 @@ func TestLastUsed(t *testing.T) {
 	const integrations = "/lychgate/sites/daily/integrations"
 	ask := func(method, path, body string, into any) {
 		t.Helper()
-		answer, err := a.send(method, path, body)
+		response, err := a.send(method, path, body)
 		if err == nil {
-			err = json.Unmarshal([]byte(answer.Body), into)
+			err = json.Unmarshal([]byte(response.Body), into)
 		}
 		if err != nil {
-			t.Fatalf("%s %s: got %v, %v, want JSON", method, path, answer, err)
+			t.Fatalf("%s %s: got %v, %v, want JSON", method, path, response, err)
 		}
 	}
 	keys := make(map[string]string)
@@ -32,15 +32,15 @@ func TestLastUsed(t *testing.T) {
 		keys[name] = added.Key
 	}
 	used := func() map[string]bool {
-		var answer struct {
+		var response struct {
 			Integrations []struct {
 				Name       string
 				LastUsedAt *string `json:"last_used_at"`
 			}
 		}
-		ask("GET", integrations, "", &answer)
+		ask("GET", integrations, "", &response)
 		used := make(map[string]bool)
-		for _, i := range answer.Integrations {
+		for _, i := range response.Integrations {
 			used[i.Name] = i.LastUsedAt != nil
 		}
 		return used

@@ -62,10 +62,10 @@ func TestGhostInASubdirectory(t *testing.T) {
 		})
 	}
 	e := startEdge(t, nil, themesSite{store: sqliteStore(t), url: server + "/blog", key: g.Key, serve: "theme_manifest " + rightPath}.caddyfile())
-	answer, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.Folder()+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
+	response, err := e.upload("/blog"+uploadPath, "daily.zip", strings.NewReader(string(zipThemeWith(t, g.Folder()+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": warnedManifest("A")}))),
 		"Authorization", "Ghost "+adminToken(t, g.Key))
-	if err != nil || !strings.Contains(answer.Body, oneFinding) {
-		t.Errorf("upload = %v, %v, want no error, body with %v", answer, err, oneFinding)
+	if err != nil || !strings.Contains(response.Body, oneFinding) {
+		t.Errorf("upload = %v, %v, want no error, body with %v", response, err, oneFinding)
 	}
 	if said := linesWith(e.logged(), `"write":`); said != "" {
 		t.Errorf("linesWith = %v, want nothing", said)

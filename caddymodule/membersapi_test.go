@@ -323,13 +323,13 @@ func TestMembersBadEscapes(t *testing.T) {
 		}
 		defer conn.Close()
 		fmt.Fprintf(conn, "GET /integration/members/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, formKey)
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatalf("http.ReadResponse: %v", err)
 		}
-		body, err := io.ReadAll(answer.Body)
-		if answer.StatusCode != http.StatusBadRequest || string(body) != "400 Bad Request" || err != nil {
-			t.Errorf(`%s: io.ReadAll = %d %q %v, want status 400, body "400 Bad Request", no error`, path, answer.StatusCode, body, err)
+		body, err := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusBadRequest || string(body) != "400 Bad Request" || err != nil {
+			t.Errorf(`%s: io.ReadAll = %d %q %v, want status 400, body "400 Bad Request", no error`, path, response.StatusCode, body, err)
 		}
 	}
 }

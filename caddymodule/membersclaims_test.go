@@ -26,13 +26,13 @@ func (k keyed) send(client *http.Client, p *process) (status int, text string, e
 	}
 	request.Header.Set("Authorization", "Bearer "+formKey)
 	request.Header.Set("Idempotency-Key", k.key)
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
 	}
-	defer answer.Body.Close()
-	all, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(all), err
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(all), err
 }
 
 // A request whose edge dies or stalls while Ghost is asked is answered within 5 seconds

@@ -49,19 +49,19 @@ func TestMembersIfMatch(t *testing.T) {
 // with is not to come.
 func TestMembersTagsOfManyWrites(t *testing.T) {
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
-	answer := e.call(formKey, "POST", "", `{"email":"a@example.com","name":"a"}`)
-	tags := map[string]int{answer.Header["Etag"]: 0}
+	response := e.call(formKey, "POST", "", `{"email":"a@example.com","name":"a"}`)
+	tags := map[string]int{response.Header["Etag"]: 0}
 	for i := 1; i <= 31; i++ {
-		answer = e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`)
-		if before, seen := tags[answer.Header["Etag"]]; seen {
+		response = e.call(formKey, "PUT", "/a@example.com", `{"name":"a"}`)
+		if before, seen := tags[response.Header["Etag"]]; seen {
 			t.Errorf("write %d has the tag of write %d", i, before)
 		}
-		tags[answer.Header["Etag"]] = i
+		tags[response.Header["Etag"]] = i
 	}
-	if read := e.call(formKey, "GET", "/a@example.com", ""); read.Header["Etag"] != answer.Header["Etag"] {
-		t.Errorf("answered %q, read %q", answer.Header["Etag"], read.Header["Etag"])
+	if read := e.call(formKey, "GET", "/a@example.com", ""); read.Header["Etag"] != response.Header["Etag"] {
+		t.Errorf("answered %q, read %q", response.Header["Etag"], read.Header["Etag"])
 	}
-	_, updated, _ := strings.Cut(answer.Body, `"updated_at":"`)
+	_, updated, _ := strings.Cut(response.Body, `"updated_at":"`)
 	updated, _, _ = strings.Cut(updated, `"`)
 	if when, err := time.Parse(time.RFC3339, updated); err != nil || when.After(time.Now()) {
 		t.Errorf("updated at %q, and it is %v: %v", updated, time.Now().UTC(), err)

@@ -38,7 +38,7 @@ func TestMembersKeys(t *testing.T) {
 	got := e.call(formKey, "GET", "/a@example.com", "")
 	seconds := got.Header["Retry-After"]
 	if diff := cmp.Diff(enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds), got); diff != "" || !isRest(seconds, time.Minute, start) {
-		t.Errorf("cmp.Diff = %v, unexpected: diff != \"\" || !isRest(seconds, time.Minute, start)", diff)
+		t.Errorf("got Retry-After %s, want what is left of the minute; response (-want +got):\n%s", seconds, diff)
 	}
 	if got := e.call(crmKey, "GET", "/a", ""); got.Status != 404 {
 		t.Errorf("another key: %v", got)

@@ -26,14 +26,14 @@ func askGhost(t testing.TB, url, key, method, path, body string) string {
 	request.Header.Set("Content-Type", "application/json")
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
-	answer, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatalf("transport.RoundTrip: %v", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode >= 300 {
-		t.Fatalf("%s %s: io.ReadAll = %s %s, %v, want no error, status below 300", method, path, answer.Status, text, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%s %s: io.ReadAll = %s %s, %v, want no error, status below 300", method, path, response.Status, text, err)
 	}
 	return string(text)
 }

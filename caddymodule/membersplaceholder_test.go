@@ -61,7 +61,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 		}
 	}
 	if !isSubscribed(email) || isSubscribed(placeholder) {
-		t.Error("Jane is not subscribed, or the placeholder is")
+		t.Errorf("subscribed: got Jane %t, the placeholder %t, want true, false", isSubscribed(email), isSubscribed(placeholder))
 	}
 	if got := e.call(formKey, "POST", "", `{"email":"default-`+id+`@members.invalid"}`); !strings.Contains(got.Body, `"is_subscribed":false`) || isSubscribed("default-"+id+"@members.invalid") {
 		t.Errorf("by default: %v", got)
@@ -70,7 +70,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 	// An email that another member has, whom only Ghost knows.
 	other := "other+" + id + "@example.com"
 	if _, err := client.Create(t.Context(), jane); err == nil {
-		t.Fatal("Ghost has two members with one email")
+		t.Fatal("client.Create with Jane's email: got no error, want Ghost to refuse a second member")
 	}
 	jane.Email = other
 	if _, err := client.Create(t.Context(), jane); err != nil {

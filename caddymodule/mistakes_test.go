@@ -13,7 +13,7 @@ import (
 // caddysWords match what Caddy writes in front of a message.
 var caddysWords = regexp.MustCompile(`^(?s:.*(?:provision|decoding module config:) (?:http\.(?:handlers\.)?)?(?:lychgate|inbox_provider|members_api|theme_manifest|staff_desk|events_api|reverse_proxy\.upstreams\.lychgate): |parsing caddyfile tokens for '[a-z_]*': )`)
 
-// saidOf returns the message of an error without Caddy's words.
+// saidOf removes Caddy's words from the message of an error.
 func saidOf(t *testing.T, err error, config string) string {
 	t.Helper()
 	if err == nil {

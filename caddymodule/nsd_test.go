@@ -131,8 +131,8 @@ zone:
 			t.Fatalf("nsd does not start: %v", nsd.ProcessState)
 		default:
 		}
-		if answer, _, err := client.Exchange(question, address); err != nil || len(answer.Answer) == 0 {
-			return fmt.Sprintf("nsd does not answer: %v, %v", answer, err)
+		if response, _, err := client.Exchange(question, address); err != nil || len(response.Answer) == 0 {
+			return fmt.Sprintf("nsd does not answer: %v, %v", response, err)
 		}
 		return ""
 	})

@@ -23,11 +23,11 @@ func TestPurge(t *testing.T) {
 		t.Cleanup(manage.admin.CloseIdleConnections)
 		ask := func(site, key, method, path, body string) int {
 			t.Helper()
-			answer, err := e.sendBody(method, "/integration/members"+path, body, "Host", site+".example", "Authorization", "Bearer "+key)
+			response, err := e.sendBody(method, "/integration/members"+path, body, "Host", site+".example", "Authorization", "Bearer "+key)
 			if err != nil {
 				t.Fatalf("e.sendBody: %v", err)
 			}
-			return answer.Status
+			return response.Status
 		}
 		add := func(site string) (key string) {
 			t.Helper()

@@ -124,8 +124,8 @@ func TestRegistration(t *testing.T) {
 		{"who is signed in asks for a mail", "POST", free, jane, told{200, "can_register"}},
 		{"the methods", "OPTIONS", free, "", told{204, ""}},
 	} {
-		if got, answer := ask(step.method, step.path, step.cookie); got != step.want {
-			t.Errorf("%s: %v, want %v", step.name, answer, step.want)
+		if got, reply := ask(step.method, step.path, step.cookie); got != step.want {
+			t.Errorf("%s: %v, want %v", step.name, reply, step.want)
 		}
 	}
 	ask("PUT", free, jane)
@@ -137,19 +137,19 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("the calendar file of everybody: %v, want it without the link", got)
 	}
 	ask("DELETE", free, jane)
-	if _, answer := ask("GET", free+"?lang=de", ""); !strings.Contains(answer.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
-		t.Errorf("in German: %v, want the German message", answer)
+	if _, text := ask("GET", free+"?lang=de", ""); !strings.Contains(text.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
+		t.Errorf("in German: %v, want the German message", text)
 	}
-	if _, answer := ask("GET", free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(answer.Body, `"Cet événement est réservé aux membres.`) {
-		t.Errorf("in a browser in French: %v, want the French message", answer)
+	if _, text := ask("GET", free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(text.Body, `"Cet événement est réservé aux membres.`) {
+		t.Errorf("in a browser in French: %v, want the French message", text)
 	}
 	methods := []string{"GET", "HEAD", "PUT", "POST", "DELETE"}
 	for _, method := range methods {
 		if got := h.do(method, free, "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
 			t.Errorf("%s by a page of another site: %v, want 403", method, got)
 		}
-		if got, answer := ask(method, "/ghost/lychgate/events/none/registration", jane); got.Status != 404 {
-			t.Errorf("%s of no event: %v, want 404", method, answer)
+		if got, reply := ask(method, "/ghost/lychgate/events/none/registration", jane); got.Status != 404 {
+			t.Errorf("%s of no event: %v, want 404", method, reply)
 		}
 		if got := h.do(method, free, "Host", "elsewhere.example.com"); got.Status != 404 {
 			t.Errorf("%s at another site: %v, want 404", method, got)
@@ -167,8 +167,8 @@ func TestRegistration(t *testing.T) {
 		if got := h.do(method, free+".ics", "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
 			t.Errorf("%s of a calendar file by a page of another site: %v, want 403", method, got)
 		}
-		if got, answer := ask(method, "/ghost/lychgate/events/none/registration.ics", jane); got.Status != 404 {
-			t.Errorf("%s of the calendar file of no event: %v, want 404", method, answer)
+		if got, reply := ask(method, "/ghost/lychgate/events/none/registration.ics", jane); got.Status != 404 {
+			t.Errorf("%s of the calendar file of no event: %v, want 404", method, reply)
 		}
 		if got := h.do(method, free+".ics", "Host", "elsewhere.example.com"); got.Status != 404 {
 			t.Errorf("%s of a calendar file at another site: %v, want 404", method, got)
@@ -264,17 +264,17 @@ func TestRegistration(t *testing.T) {
 		}
 		p.ghost.ServeHTTP(w, r)
 	})
-	if got, answer := ask("PUT", free, john); got != (told{200, "registered"}) {
-		t.Errorf("known a moment ago: %v, want that it is registered", answer)
+	if got, reply := ask("PUT", free, john); got != (told{200, "registered"}) {
+		t.Errorf("known a moment ago: %v, want that it is registered", reply)
 	}
 	for _, method := range methods {
-		if _, answer := ask(method, free, "ghost-members-ssr=new; ghost-members-ssr.sig=new"); answer.Status != 503 || answer.Header["Retry-After"] != "5" {
-			t.Errorf("%s of who is not known: %v, want 503 and Retry-After 5", method, answer)
+		if _, text := ask(method, free, "ghost-members-ssr=new; ghost-members-ssr.sig=new"); text.Status != 503 || text.Header["Retry-After"] != "5" {
+			t.Errorf("%s of who is not known: %v, want 503 and Retry-After 5", method, text)
 		}
 	}
 	for _, method := range []string{"GET", "HEAD"} {
-		if _, answer := ask(method, free+".ics", "ghost-members-ssr=new; ghost-members-ssr.sig=new"); answer.Status != 503 {
-			t.Errorf("%s of the calendar file of who is not known: %v, want 503", method, answer)
+		if _, text := ask(method, free+".ics", "ghost-members-ssr=new; ghost-members-ssr.sig=new"); text.Status != 503 {
+			t.Errorf("%s of the calendar file of who is not known: %v, want 503", method, text)
 		}
 	}
 	p.fix()
@@ -314,8 +314,8 @@ func TestRegistration(t *testing.T) {
 		{"a form", "PUT", free, "text/plain", `token=x`, told{415, ""}},
 		{"a long body", "PUT", free, isJSON, strings.Repeat(" ", 5000), told{413, ""}},
 	} {
-		if got, answer := send(step.method, step.path, step.contentType, step.body); got != step.want {
-			t.Errorf("a mail, %s: %v, want %v", step.name, answer, step.want)
+		if got, reply := send(step.method, step.path, step.contentType, step.body); got != step.want {
+			t.Errorf("a mail, %s: %v, want %v", step.name, reply, step.want)
 		}
 	}
 	p.fix()
@@ -338,8 +338,8 @@ func TestRegistration(t *testing.T) {
 	if asked.Load() > 30 || refused < 70 {
 		t.Errorf("Ghost was asked %d times, and %d requests were refused; want 30 at most, and the others", asked.Load(), refused)
 	}
-	if got, answer := ask("GET", free, "", "X-Forwarded-For", "198.51.100.7"); got.Status != 200 {
-		t.Errorf("a guest at that address: %v, want 200", answer)
+	if got, reply := ask("GET", free, "", "X-Forwarded-For", "198.51.100.7"); got.Status != 200 {
+		t.Errorf("a guest at that address: %v, want 200", reply)
 	}
 	p.fix()
 
@@ -347,13 +347,13 @@ func TestRegistration(t *testing.T) {
 		ask("HEAD", free, "", "X-Forwarded-For", "198.51.100.8")
 	}
 	for _, method := range append(methods, "PATCH") {
-		if got, answer := ask(method, free, "", "X-Forwarded-For", "198.51.100.8"); got.Status != 429 || answer.Header["Retry-After"] == "" {
-			t.Errorf("%s of who asks too much: %v, want 429 and Retry-After", method, answer)
+		if got, reply := ask(method, free, "", "X-Forwarded-For", "198.51.100.8"); got.Status != 429 || reply.Header["Retry-After"] == "" {
+			t.Errorf("%s of who asks too much: %v, want 429 and Retry-After", method, reply)
 		}
 	}
 	for _, method := range []string{"GET", "HEAD", "PATCH"} {
-		if _, answer := ask(method, free+".ics", "", "X-Forwarded-For", "198.51.100.8"); answer.Status != 429 {
-			t.Errorf("%s of a calendar file of who asks too much: %v, want 429", method, answer)
+		if _, text := ask(method, free+".ics", "", "X-Forwarded-For", "198.51.100.8"); text.Status != 429 {
+			t.Errorf("%s of a calendar file of who asks too much: %v, want 429", method, text)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func TestRefusedReload(t *testing.T) {
 		inboxSite{before: "bind 192.0.2.1"}.caddyfile(), // fails at the last step
 	} {
 		if err := e.tryLoad(broken); err == nil {
-			t.Fatal("a broken configuration was taken")
+			t.Fatalf("loading %s: got no error, want one", broken)
 		}
 		if got := e.lookup("workspace.example", "192.0.2.1"); got.Status != 200 || server.Total() != 1 {
 			t.Errorf("after a refused reload: %v, %d DNS queries", got, server.Total())

@@ -132,7 +132,7 @@ func (s *shelf) List(_ context.Context, after string, since time.Time) (page []p
 	return page, len(page), nil
 }
 
-// holder returns the ID of the member who has an email, other than one, or "".
+// holder is "" unless a member other than other has the email.
 func (s *shelf) holder(email, other string) string {
 	for id, m := range s.members {
 		if id != other && emailaddr.Key(m.Email) == emailaddr.Key(email) {

@@ -44,7 +44,7 @@ func init() {
 	})
 }
 
-// newSocket returns a socket at a free port of 127.0.0.1.
+// newSocket listens at a free port of 127.0.0.1.
 func newSocket(t testing.TB) (s *socket, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

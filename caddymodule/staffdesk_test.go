@@ -76,15 +76,15 @@ func (d desk) post(page string, fields ...string) deskPage {
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}
-	answer, err := d.sendBody("POST", deskPath+page, form.Encode(), "Cookie", d.cookie, "Content-Type", "application/x-www-form-urlencoded",
+	response, err := d.sendBody("POST", deskPath+page, form.Encode(), "Cookie", d.cookie, "Content-Type", "application/x-www-form-urlencoded",
 		"Origin", d.base, "Sec-Fetch-Site", "same-origin")
 	if err != nil {
 		d.t.Fatalf("d.sendBody: %v", err)
 	}
-	if answer.Status == 303 {
-		answer = d.do("GET", answer.Header["Location"], "Cookie", d.cookie, "Sec-Fetch-Site", "same-origin")
+	if response.Status == 303 {
+		response = d.do("GET", response.Header["Location"], "Cookie", d.cookie, "Sec-Fetch-Site", "same-origin")
 	}
-	return readPage(d.t, answer)
+	return readPage(d.t, response)
 }
 
 var (
@@ -92,9 +92,9 @@ var (
 	shownAge  = regexp.MustCompile(`(findings), (now|\d+ \w+ old)`)
 )
 
-func readPage(t testing.TB, answer response) deskPage {
+func readPage(t testing.TB, got response) deskPage {
 	t.Helper()
-	doc, err := html.Parse(strings.NewReader(answer.Body))
+	doc, err := html.Parse(strings.NewReader(got.Body))
 	if err != nil {
 		t.Fatalf("html.Parse: %v", err)
 	}
@@ -107,7 +107,7 @@ func readPage(t testing.TB, answer response) deskPage {
 		}
 		return strings.Join(text, " ")
 	}
-	page := deskPage{Status: answer.Status, IDs: make(map[string]string)}
+	page := deskPage{Status: got.Status, IDs: make(map[string]string)}
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			if a.Key == "id" {
@@ -205,10 +205,10 @@ func TestDeskThemesWithGhost(t *testing.T) {
 		t.Errorf("the address is not Ghost's: %v", got)
 	}
 	if page := editor.do("GET", deskPath+"themes", "Cookie", editor.cookie, "Sec-Fetch-Site", "same-origin"); strings.Contains(page.Body, "desk-activate") || strings.Contains(page.Body, "desk-upload") {
-		t.Error("an editor is offered what Ghost does not let editors do")
+		t.Error("the page of an editor: got forms to activate or upload themes, want none: Ghost does not let editors do that")
 	}
 	if n := e.metric(`lychgate_desk_requests_total{operation="themes",outcome="done",site="daily"}`); n == "" {
-		t.Error("requests are not counted")
+		t.Error("lychgate_desk_requests_total of the operation themes: got no series, want one")
 	}
 }
 
@@ -298,7 +298,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 	}
 	for _, secret := range []string{first, rotated, again, owner.cookie} {
 		if strings.Contains(e.logged(), secret) {
-			t.Error("a key or a session is in the log")
+			t.Error("the log has a key or a session, want neither")
 		}
 	}
 }
@@ -377,10 +377,10 @@ func TestDeskWithoutItsStore(t *testing.T) {
 			var asked sync.WaitGroup
 			for _, page := range []string{"themes", "integrations", "sync", "curation"} {
 				asked.Go(func() {
-					answer, err := e.send("GET", deskPath+page, "Cookie", owner.cookie, "Sec-Fetch-Site", "same-origin")
-					if err != nil || answer.Status != 503 || !strings.Contains(answer.Body, "Lychgate&#39;s store does not answer, so there is nothing to show.") {
+					response, err := e.send("GET", deskPath+page, "Cookie", owner.cookie, "Sec-Fetch-Site", "same-origin")
+					if err != nil || response.Status != 503 || !strings.Contains(response.Body, "Lychgate&#39;s store does not answer, so there is nothing to show.") {
 						t.Errorf(`%s: send = %v, %v, want no error, status 503, body with "Lychgate&#39;s store does not answer, so there is nothing to show."`,
-							page, answer, err)
+							page, response, err)
 					}
 				})
 			}

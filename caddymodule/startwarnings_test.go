@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// warnings returns the app's warnings in a log, without what changes each time.
+// warnings leaves out what changes in each run.
 func warnings(t *testing.T, log string) (all []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(log) {
@@ -139,8 +139,8 @@ func TestWarningsOfRoutes(t *testing.T) {
 	}
 }
 
-// validated returns the warnings that `caddy validate` logs of a Caddyfile or of JSON, in
-// which {{log}} has the log go to a file.
+// validated has the warnings that `caddy validate` logs for a Caddyfile or for JSON. {{log}} in it
+// sends the log to a file.
 func validated(t *testing.T, config string) []map[string]any {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "caddy.log")

@@ -53,16 +53,16 @@ func (e *storedEdge) manage(method, path, body string) (int, string) {
 	if err != nil {
 		e.t.Fatalf("http.NewRequest: %v", err)
 	}
-	answer, err := e.admin.Do(request)
+	response, err := e.admin.Do(request)
 	if err != nil {
 		e.t.Fatalf("e.admin.Do: %v", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		e.t.Fatalf("io.ReadAll: %v", err)
 	}
-	return answer.StatusCode, string(text)
+	return response.StatusCode, string(text)
 }
 
 // must is manage for what has to be answered with a status.
@@ -127,19 +127,19 @@ func (e *storedEdge) send(method, host, path, body string, header ...string) (in
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	answer, err := e.client.Do(request)
+	response, err := e.client.Do(request)
 	for tries := 0; isCutByReload(err) && method == http.MethodGet && tries < 3; tries++ {
-		answer, err = e.client.Do(request)
+		response, err = e.client.Do(request)
 	}
 	if err != nil {
 		e.t.Fatalf("e.client.Do: %v", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		e.t.Fatalf("io.ReadAll: %v", err)
 	}
-	return answer.StatusCode, string(text)
+	return response.StatusCode, string(text)
 }
 
 // serves reports whether a site is served at a host.
@@ -188,13 +188,13 @@ func (e *storedEdge) loadAndAsk(config, host string) {
 			e.t.Fatalf("http.NewRequest: %v", err)
 		}
 		request.Host = host
-		answer, err := e.client.Do(request)
+		response, err := e.client.Do(request)
 		if err != nil {
 			continue // Caddy closes a listener, as it does on any reload
 		}
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			e.t.Fatalf("a lookup: %d", answer.StatusCode)
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			e.t.Fatalf("a lookup: %d", response.StatusCode)
 		}
 	}
 }

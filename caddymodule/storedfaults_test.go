@@ -105,7 +105,7 @@ func TestStoreIsPutBack(t *testing.T) {
 		})
 		e.addNone("monthly", "monthly.example")
 		if !e.serves("daily.example") || !e.serves("monthly.example") {
-			t.Error("what is there is not served")
+			t.Errorf("served: got daily.example %t, monthly.example %t, want both", e.serves("daily.example"), e.serves("monthly.example"))
 		}
 	})
 }
@@ -263,7 +263,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 			}
 			return ""
 		})
-		<-time.After(1500 * time.Millisecond)
+		<-time.After(1500 * time.Millisecond) // in which an edge with an old configuration would deliver
 		if n := got.old.Load(); n > 0 {
 			t.Fatalf("round %d: the old Ghost got %d members", round, n)
 		}
@@ -352,13 +352,13 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			}
 			request.Header.Set("Content-Type", "text/caddyfile")
 			request.Header.Set("Cache-Control", "must-revalidate") // though nothing but a comment differs
-			answer, err := e.admin.Do(request)
+			response, err := e.admin.Do(request)
 			if err != nil {
 				t.Fatalf("e.admin.Do: %v", err)
 			}
-			answer.Body.Close()
-			if answer.StatusCode != http.StatusOK || !e.serves("daily.example") || e.serves("weekly.example") {
-				t.Errorf("after the reload (%d): daily %t, weekly %t", answer.StatusCode, e.serves("daily.example"), e.serves("weekly.example"))
+			response.Body.Close()
+			if response.StatusCode != http.StatusOK || !e.serves("daily.example") || e.serves("weekly.example") {
+				t.Errorf("after the reload (%d): daily %t, weekly %t", response.StatusCode, e.serves("daily.example"), e.serves("weekly.example"))
 			}
 			if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer x"); status != http.StatusInternalServerError {
 				t.Errorf("a member: %d %s", status, text)

@@ -26,12 +26,12 @@ func TestSiteIsLive(t *testing.T) {
 	eachStore(t, func(t *testing.T, store string) {
 		one, two := startStored(t, store), startStored(t, store)
 		if one.serves("daily.example") {
-			t.Error("served before it was added")
+			t.Error("daily.example is served before it was added, want not served")
 		}
 		one.addNone("daily", "daily.example", "bücher.example")
 		added := time.Now()
 		if !one.serves("daily.example") || !one.serves("xn--bcher-kva.example:8080") {
-			t.Error("not live where it was added")
+			t.Errorf("right after it was added: got daily.example %t, xn--bcher-kva.example %t, want both served", one.serves("daily.example"), one.serves("xn--bcher-kva.example:8080"))
 		}
 		wait.Until(t, func() string {
 			if !two.serves("daily.example") {
@@ -53,7 +53,7 @@ func TestSiteIsLive(t *testing.T) {
 		two.must(http.StatusNoContent, "DELETE", "/daily", "")
 		removed := time.Now()
 		if two.serves("daily.example") {
-			t.Error("served where it was removed")
+			t.Error("daily.example is served right after it was removed, want not served")
 		}
 		wait.Until(t, func() string {
 			if one.serves("daily.example") {
@@ -115,15 +115,15 @@ func TestHostsAreExchanged(t *testing.T) {
 						return
 					}
 					request.Host = "daily.example"
-					answer, err := client.Do(request)
+					response, err := client.Do(request)
 					if err != nil {
 						t.Errorf("client.Do: %v", err)
 						return
 					}
-					text, err := io.ReadAll(answer.Body)
-					answer.Body.Close()
-					if err != nil || answer.StatusCode != http.StatusOK || ghosts[string(text)] == "" {
-						t.Errorf("io.ReadAll = %d %s, %v, want no error, status 200, the name of a Ghost", answer.StatusCode, text, err)
+					text, err := io.ReadAll(response.Body)
+					response.Body.Close()
+					if err != nil || response.StatusCode != http.StatusOK || ghosts[string(text)] == "" {
+						t.Errorf("io.ReadAll = %d %s, %v, want no error, status 200, the name of a Ghost", response.StatusCode, text, err)
 						return
 					}
 					requests.Add(1)

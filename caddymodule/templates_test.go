@@ -79,8 +79,8 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 	}
 }
 
-// offered returns the templates of the active theme that Ghost Admin lists in the settings
-// of a post: those that are for posts, and not for one of them.
+// offered has the templates of the active theme that Ghost Admin lists in the settings of any post.
+// Templates of a single post are left out.
 func (h *homepage) offered(theme string) map[string]bool {
 	h.t.Helper()
 	var list struct {
@@ -112,7 +112,7 @@ func (h *homepage) render(template string) string {
 	if err != nil {
 		h.t.Fatalf("json.Marshal: %v", err)
 	}
-	var answer struct{ Posts []struct{ Slug string } }
-	h.decode(h.ghost("POST", "/posts/", string(body)), &answer)
-	return h.do("GET", "/"+answer.Posts[0].Slug+"/").Body
+	var response struct{ Posts []struct{ Slug string } }
+	h.decode(h.ghost("POST", "/posts/", string(body)), &response)
+	return h.do("GET", "/"+response.Posts[0].Slug+"/").Body
 }

@@ -24,8 +24,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// section returns the name of the section that the homepage of a theme has, empty
-// while curation is inactive.
+// section is "" while curation is inactive.
 func (e *edge) section(theme, cookie string) string {
 	e.t.Helper()
 	got := e.do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", cookie, "Origin", e.base)
@@ -59,10 +58,10 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 
 	w.cut()
-	answer := e.uploadTheme(theme, sourceZip(t, "", warnedManifest("B")), "Cookie", owner)
+	response := e.uploadTheme(theme, sourceZip(t, "", warnedManifest("B")), "Cookie", owner)
 	notStored := strings.TrimSuffix(oneFinding, "]") + `,{"field":"manifest","message":"the manifest could not be stored, so what was stored before stays; upload the theme again","severity":"error"}]`
-	if !strings.Contains(answer.Body, notStored) {
-		t.Errorf("uploadTheme = %v, want body with %v", answer, notStored)
+	if !strings.Contains(response.Body, notStored) {
+		t.Errorf("uploadTheme = %v, want body with %v", response, notStored)
 	}
 	want := staffAnswer(500, `{"message":"Internal error."}`)
 	for path, methods := range themeEndpoints {
@@ -121,7 +120,7 @@ func TestUploadThatIsLeft(t *testing.T) {
 		select {
 		case <-arrived:
 		case <-time.After(time.Minute):
-			t.Fatal("the upload does not come through to Ghost")
+			t.Fatal("the upload has not reached Ghost after a minute, want it passed on while it is read")
 		}
 		meanwhile()
 		if _, err := io.WriteString(conn, text[end/2:end]); err != nil {
@@ -242,9 +241,9 @@ func TestUploadOfALargeTheme(t *testing.T) {
 			highest = max(highest, now.HeapInuse+now.StackInuse)
 		}))
 	}()
-	answer, err := e.upload(uploadPath, theme+".zip", r, "Cookie", owner)
-	if err != nil || answer.Status != 200 || !strings.Contains(answer.Body, noFindings) {
-		t.Fatalf("upload = %v, %v, want no error, status 200, body with %v", answer, err, noFindings)
+	response, err := e.upload(uploadPath, theme+".zip", r, "Cookie", owner)
+	if err != nil || response.Status != 200 || !strings.Contains(response.Body, noFindings) {
+		t.Fatalf("upload = %v, %v, want no error, status 200, body with %v", response, err, noFindings)
 	}
 	if got := e.section(theme, owner); got != "large" {
 		t.Errorf("the homepage has %q", got)
@@ -254,8 +253,8 @@ func TestUploadOfALargeTheme(t *testing.T) {
 	} else {
 		t.Logf("%.1f MB above idle", float64(above)/(1<<20))
 	}
-	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
-		t.Errorf("got %v, want status 204", answer)
+	if response := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); response.Status != 204 {
+		t.Errorf("got %v, want status 204", response)
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// sourceZip returns Ghost's own theme Source in a zip, below a folder if that is
-// not empty, with a manifest if that is not empty.
+// sourceZip zips Ghost's own theme Source. folder and manifest may be empty.
 func sourceZip(t testing.TB, folder, manifest string) []byte {
 	t.Helper()
 	others := map[string]string{}
@@ -25,14 +24,13 @@ func sourceZip(t testing.TB, folder, manifest string) []byte {
 	return sourceZipWith(t, folder, others)
 }
 
-// sourceZipWith returns Source in a zip, below a folder, behind other files.
+// sourceZipWith puts Source after other files in the zip.
 func sourceZipWith(t testing.TB, folder string, others map[string]string) []byte {
 	t.Helper()
 	return zipThemeWith(t, ghosttest.Folder(t)+"/content/themes/source/.", folder, others)
 }
 
-// zipThemeWith returns the theme of a folder in a zip, below a folder, behind other
-// files.
+// zipThemeWith puts the theme after other files in the zip. folder is the path of the theme in it.
 func zipThemeWith(t testing.TB, source, folder string, others map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -59,12 +57,12 @@ func zipThemeWith(t testing.TB, source, folder string, others map[string]string)
 		return err
 	})
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }
 
-// cleanManifest returns a manifest without findings, whose section has a name.
+// cleanManifest has no findings. Its section has the name.
 func cleanManifest(name string) string {
 	return `manifest_version: 1
 events:
@@ -89,7 +87,7 @@ homepage_curation:
 `
 }
 
-// warnedManifest returns one with a finding, in an event type.
+// warnedManifest has a finding in an event type.
 func warnedManifest(name string) string {
 	return strings.Replace(cleanManifest(name), "custom-meetup}", "custom-meetup, supported_fields: [event_day]}", 1)
 }
@@ -113,22 +111,22 @@ func TestThemesWithGhost(t *testing.T) {
 	}
 	sectionName := func() string {
 		t.Helper()
-		answer := read("/" + theme + "/curation")
-		if answer.Status == 404 {
+		reply := read("/" + theme + "/curation")
+		if reply.Status == 404 {
 			return ""
 		}
 		var curation struct{ Sections []struct{ Name string } }
-		if err := json.Unmarshal([]byte(answer.Body), &curation); err != nil || len(curation.Sections) != 1 {
-			t.Fatalf("got %v, %v, want no error, 1 section", answer, err)
+		if err := json.Unmarshal([]byte(reply.Body), &curation); err != nil || len(curation.Sections) != 1 {
+			t.Fatalf("got %v, %v, want no error, 1 section", reply, err)
 		}
 		return curation.Sections[0].Name
 	}
 
 	// Without a manifest there is nothing to tell, but there is a list.
-	answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner)
-	if !strings.HasSuffix(answer.Body, ","+noFindings+"}") || !strings.Contains(answer.Body, `{"themes":[{"name":"`+theme+`"`) || !json.Valid([]byte(answer.Body)) {
+	reply := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner)
+	if !strings.HasSuffix(reply.Body, ","+noFindings+"}") || !strings.Contains(reply.Body, `{"themes":[{"name":"`+theme+`"`) || !json.Valid([]byte(reply.Body)) {
 		t.Fatalf("uploadTheme = %v, want body ending with %q, body with %q, valid JSON",
-			answer, ","+noFindings+"}", `{"themes":[{"name":"`+theme+`"`)
+			reply, ","+noFindings+"}", `{"themes":[{"name":"`+theme+`"`)
 	}
 	if got := read(""); strings.Contains(got.Body, theme) {
 		t.Errorf("got %v, want body without %v", got, theme)
@@ -147,9 +145,9 @@ func TestThemesWithGhost(t *testing.T) {
 		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warning", "D"},
 		{"none again", "", cleanManifest("E"), noFindings, "Valid", "E"},
 	} {
-		answer := e.uploadTheme(theme, sourceZip(t, step.folder, step.manifest), "Cookie", owner)
-		if !strings.Contains(answer.Body, step.errors) || !json.Valid([]byte(answer.Body)) {
-			t.Errorf("%s: uploadTheme = %v, want body with %v, valid JSON", step.name, answer, step.errors)
+		reply := e.uploadTheme(theme, sourceZip(t, step.folder, step.manifest), "Cookie", owner)
+		if !strings.Contains(reply.Body, step.errors) || !json.Valid([]byte(reply.Body)) {
+			t.Errorf("%s: uploadTheme = %v, want body with %v, valid JSON", step.name, reply, step.errors)
 		}
 		if got := sectionName(); got != step.section {
 			t.Errorf("%s: the homepage has %q, want %q", step.name, got, step.section)
@@ -187,16 +185,16 @@ func TestThemesWithGhost(t *testing.T) {
 		"cut off":               {theme + ".zip", string(zipped[:len(zipped)/2])},
 		"not a theme":           {theme + ".zip", string(zipOfOne(t, "lychgate-manifest.yaml", cleanManifest("Z")))},
 	} {
-		answer, err := e.upload(uploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", owner)
-		if err != nil || answer.Status < 400 || strings.Contains(answer.Body, "_errors") {
-			t.Errorf(`%s: upload = %v, %v, want no error, status of at least 400, body without "_errors"`, name, answer, err)
+		reply, err := e.upload(uploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", owner)
+		if err != nil || reply.Status < 400 || strings.Contains(reply.Body, "_errors") {
+			t.Errorf(`%s: upload = %v, %v, want no error, status of at least 400, body without "_errors"`, name, reply, err)
 		}
 	}
-	if answer, err := e.upload(uploadPath, theme+".zip", bytes.NewReader(zipped)); err != nil || answer.Status != 403 {
-		t.Errorf("not signed in: %v, %v", answer, err)
+	if reply, err := e.upload(uploadPath, theme+".zip", bytes.NewReader(zipped)); err != nil || reply.Status != 403 {
+		t.Errorf("not signed in: %v, %v", reply, err)
 	}
-	if answer := e.do("POST", "/ghost/api/admin/themes/upload/", "Cookie", owner, "Origin", e.base); answer.Status < 400 {
-		t.Errorf("no body: %v", answer)
+	if reply := e.do("POST", "/ghost/api/admin/themes/upload/", "Cookie", owner, "Origin", e.base); reply.Status < 400 {
+		t.Errorf("no body: %v", reply)
 	}
 	if got := sectionName(); got != "E" {
 		t.Errorf("after refusals: %q", got)
@@ -205,16 +203,16 @@ func TestThemesWithGhost(t *testing.T) {
 	// Ghost takes these too.
 	for i, path := range []string{"/ghost/api/admin/themes/UPLOAD/", "/ghost/api/admin/themes/upload", "/ghost/api/v4/admin/themes/upload/", "/ghost/api/canary/admin/themes/upload/", "/ghost/api//admin/themes/upload/", "/ghost/api/admin//themes/upload/"} {
 		name := string(rune('F' + i))
-		answer, err := e.upload(path, theme+".zip", bytes.NewReader(sourceZip(t, "", cleanManifest(name))), "Cookie", owner)
-		if err != nil || !strings.Contains(answer.Body, noFindings) || sectionName() != name {
+		reply, err := e.upload(path, theme+".zip", bytes.NewReader(sourceZip(t, "", cleanManifest(name))), "Cookie", owner)
+		if err != nil || !strings.Contains(reply.Body, noFindings) || sectionName() != name {
 			t.Errorf("%s: upload = %v, %v, %s, want no error, body with %v, section %v",
-				path, answer, err, sectionName(), noFindings, name)
+				path, reply, err, sectionName(), noFindings, name)
 		}
 	}
 
 	// A deployment comes with an integration's token, and no session.
-	if answer := e.uploadTheme(theme, sourceZip(t, "", cleanManifest("deployed")), "Authorization", "Ghost "+adminToken(t, key)); !strings.Contains(answer.Body, noFindings) {
-		t.Errorf("deployed: %v", answer)
+	if reply := e.uploadTheme(theme, sourceZip(t, "", cleanManifest("deployed")), "Authorization", "Ghost "+adminToken(t, key)); !strings.Contains(reply.Body, noFindings) {
+		t.Errorf("deployed: %v", reply)
 	}
 	if got := sectionName(); got != "deployed" {
 		t.Errorf("deployed: %q", got)
@@ -222,8 +220,8 @@ func TestThemesWithGhost(t *testing.T) {
 
 	// An upload without a manifest removes it on purpose, and so does removing the
 	// theme.
-	if answer := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(answer.Body, noFindings+"}") {
-		t.Errorf("uploadTheme = %v, want body ending with %q", answer, noFindings+"}")
+	if reply := e.uploadTheme(theme, sourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(reply.Body, noFindings+"}") {
+		t.Errorf("uploadTheme = %v, want body ending with %q", reply, noFindings+"}")
 	}
 	for what, want := range map[string]string{
 		"/manifest": `{"message":"The theme has no manifest."}` + "\n", "/curation": `{"message":"The theme has no manifest."}` + "\n",
@@ -236,14 +234,14 @@ func TestThemesWithGhost(t *testing.T) {
 	if got := read("/" + theme + "/curation"); got.Status != 404 || got.Body != inactiveBody {
 		t.Errorf("got %v, want status 404, body %v", got, inactiveBody)
 	}
-	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
-		t.Errorf("got %v, want status 204", answer)
+	if reply := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); reply.Status != 204 {
+		t.Errorf("got %v, want status 204", reply)
 	}
 	if got := read("/" + theme + "/manifest"); got.Status != 404 {
 		t.Errorf("after the theme was removed: %v", got)
 	}
-	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 404 {
-		t.Errorf("got %v, want status 404", answer)
+	if reply := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); reply.Status != 404 {
+		t.Errorf("got %v, want status 404", reply)
 	}
 	want := map[string]string{"valid": "10", "findings": "6", "removed": "2", "other": "7"}
 	for outcome, n := range want {
@@ -300,8 +298,8 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 		if kept := e.section(theme, owner) == "A"; kept != layout.there {
 			t.Errorf("%s: kept: %v", what, kept)
 		}
-		if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); answer.Status != 204 {
-			t.Errorf("got %v, want status 204", answer)
+		if response := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.base); response.Status != 204 {
+			t.Errorf("got %v, want status 204", response)
 		}
 	}
 }
@@ -327,18 +325,18 @@ func TestTwoThemesInAZip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("fs.WalkDir: %v", err)
 		}
-		answer := e.uploadTheme(theme, sourceZipWith(t, "a/", second), "Authorization", token)
+		response := e.uploadTheme(theme, sourceZipWith(t, "a/", second), "Authorization", token)
 		want := `"_errors":[{"field":"manifest","message":"the theme's zip is not read: \"` + folder +
 			`index.hbs\" is beside \"a/index.hbs\", so Ghost may take either folder for the theme; zip one theme's folder alone","severity":"error"}]}`
-		if !strings.HasSuffix(answer.Body, want) {
-			t.Errorf("%s: uploadTheme = %v, want body ending with %v", folder, answer, want)
+		if !strings.HasSuffix(response.Body, want) {
+			t.Errorf("%s: uploadTheme = %v, want body ending with %v", folder, response, want)
 		}
 		if got := e.section(theme, owner); got != "A" {
 			t.Errorf("%s: the homepage has %q", folder, got)
 		}
 	}
-	if answer := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", url); answer.Status != 204 {
-		t.Errorf("got %v, want status 204", answer)
+	if response := e.do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", url); response.Status != 204 {
+		t.Errorf("got %v, want status 204", response)
 	}
 }
 
@@ -351,7 +349,7 @@ func zipOfOne(t testing.TB, name, text string) []byte {
 		_, err = content.Write([]byte(text))
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("w.Create = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }

@@ -197,8 +197,8 @@ func TestValidateEvents(t *testing.T) {
 	}
 }
 
-// themeBranches returns a server with the repository theme: the manifest of main has no finding,
-// that of next has one, and removed, which is checked out, has none.
+// The server has the repository theme with three branches: the manifest of main has no finding,
+// that of next has one, and removed, which is checked out, has no manifest.
 func themeBranches(t *testing.T) *gittest.Server {
 	git := gittest.New(t)
 	git.Init("theme")
@@ -305,7 +305,7 @@ func TestRefreshWithGit(t *testing.T) {
 	e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+hanging.URL+"/theme\n}"))
 	e.client.Timeout = 300 * time.Millisecond
 	if _, err := e.sendBody("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base); err == nil {
-		t.Error("a server that hangs answers")
+		t.Error("refreshing from a server that hangs: got a response, want a timeout")
 	}
 	if logged := e.logged(); strings.Contains(logged, gittest.Token) || !strings.Contains(logged, "cannot refresh theme") {
 		t.Errorf("logged: %s", logged)
@@ -342,18 +342,18 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	if strings.HasPrefix(ghostVersion(t, url), "6.") {
 		want = refusedSession(url, e.base)
 	}
-	answer, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+ghostOwner+`","password":"`+ghostPassword+`"}`,
+	got, err := e.sendBody("POST", "/ghost/api/admin/session/", `{"username":"`+ghostOwner+`","password":"`+ghostPassword+`"}`,
 		"Content-Type", "application/json", "Origin", e.base)
-	if err != nil || answer.Status != http.StatusCreated {
-		t.Fatalf("signing in: %v, %v", answer, err)
+	if err != nil || got.Status != http.StatusCreated {
+		t.Fatalf("signing in: %v, %v", got, err)
 	}
-	here, _, _ := strings.Cut(answer.Header["Set-Cookie"], ";")
+	here, _, _ := strings.Cut(got.Header["Set-Cookie"], ";")
 	wait.Until(t, func() string { // Ghost keeps a session a moment after it has said so
 		return cmp.Diff(want, e.do("GET", "/ghost/lychgate/themes/none/curation", "Cookie", here, "Origin", e.base))
 	})
 }
 
-// ghostVersion returns the version of a Ghost, such as 5.130.
+// ghostVersion is major and minor, such as 5.130.
 func ghostVersion(t testing.TB, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/ghost/api/admin/site/", nil)
@@ -361,13 +361,13 @@ func ghostVersion(t testing.TB, url string) string {
 		t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	answer, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatalf("transport.RoundTrip: %v", err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	var body struct{ Site struct{ Version string } }
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
 		t.Fatalf("json.NewDecoder(answer.Body).Decode: %v", err)
 	}
 	return body.Site.Version

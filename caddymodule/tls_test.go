@@ -31,7 +31,7 @@ func handshake(t *testing.T, edge *caddytest.Edge, host string) error {
 	return conn.Close()
 }
 
-// certificates returns the hosts for which there is a certificate in a storage.
+// certificates lists the hosts that have a certificate in a storage.
 func certificates(t *testing.T, storage string) (hosts []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(storage, "certificates"), func(path string, entry fs.DirEntry, err error) error {
@@ -41,7 +41,7 @@ func certificates(t *testing.T, storage string) (hosts []string) {
 		return err
 	})
 	if err != nil && !os.IsNotExist(err) {
-		t.Fatalf("filepath.WalkDir = %v, unexpected: err != nil && !os.IsNotExist(err)", err)
+		t.Fatalf("filepath.WalkDir: %v, want no error or a missing folder", err)
 	}
 	return hosts
 }
@@ -94,7 +94,7 @@ https://:{{port}} {
 			}
 			for i := range 200 {
 				if err := handshake(t, edge, fmt.Sprintf("nobody-%d.example.com", i)); err == nil {
-					t.Fatal("a name that is nobody's got a certificate")
+					t.Fatalf("nobody-%d.example.com: got a certificate, want none for a host of no site", i)
 				}
 			}
 			after, err := os.ReadFile(edge.LogFile)

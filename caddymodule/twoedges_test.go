@@ -33,32 +33,32 @@ func TestTwoEdges(t *testing.T) {
 	// each has two callers at each edge send a request about each member, in
 	// the case that the caller likes, and returns how often it was answered how.
 	each := func(ask func(caller int, email string) (method, path, body string)) map[string]map[string]int {
-		answers := make(map[string]map[string]int)
+		responses := make(map[string]map[string]int)
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for _, email := range known {
-			answers[email] = make(map[string]int)
+			responses[email] = make(map[string]int)
 		}
 		for _, email := range known {
 			for caller := range 4 {
 				wg.Go(func() {
 					method, path, body := ask(caller, email)
 					text, err := edges[caller%2].call(client, method, path, body)
-					var answer struct{ Message string }
+					var response struct{ Message string }
 					if err == nil {
-						err = json.Unmarshal([]byte(text), &answer)
+						err = json.Unmarshal([]byte(text), &response)
 					}
 					if err != nil {
 						t.Errorf("%s %s: got %s, %v, want JSON", method, path, text, err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					answers[email][answer.Message]++
+					responses[email][response.Message]++
 				})
 			}
 		}
 		wg.Wait()
-		return answers
+		return responses
 	}
 	want := func(doing string, got map[string]map[string]int, want map[string]int) {
 		t.Helper()

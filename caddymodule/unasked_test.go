@@ -19,7 +19,7 @@ import (
 func TestUnaskedTextIsInNoLog(t *testing.T) {
 	const secret = "jane@example.com"
 	var asked atomic.Int64
-	answers := []string{
+	responses := []string{
 		"HTTP/1.1 204 No Content\r\n\r\n" + secret,
 		"HTTP/1.1 304 Not Modified\r\n\r\n" + secret,
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" + secret,
@@ -36,7 +36,7 @@ func TestUnaskedTextIsInNoLog(t *testing.T) {
 			t.Errorf("w.(http.Hijacker).Hijack: %v", err)
 			return
 		}
-		fmt.Fprint(conn, answers[asked.Add(1)%int64(len(answers))])
+		fmt.Fprint(conn, responses[asked.Add(1)%int64(len(responses))])
 		// The connection stays open: an edge that is quick reads what is behind the response.
 		_, _ = io.Copy(io.Discard, conn)
 		conn.Close()
@@ -68,7 +68,7 @@ http://127.0.0.1:{{port}} {
 }
 `, nil)
 	defer http.DefaultClient.CloseIdleConnections()
-	for n := 0; asked.Load() < int64(3*len(answers)); n++ {
+	for n := 0; asked.Load() < int64(3*len(responses)); n++ {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%s/integration/members/reader%d@example.net", e.Port, n), nil)
 		if err != nil {
 			t.Fatalf("http.NewRequestWithContext: %v", err)

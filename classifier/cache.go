@@ -147,15 +147,15 @@ type find func(ctx context.Context, domain string, from netip.Prefix) (Provider,
 // found is how a lookup ended that was made for a reader of a network.
 type found struct {
 	Answer
-	from netip.Prefix
-	busy bool // it was not made
+	from       netip.Prefix
+	isRejected bool // by the limiter, so it was not made
 }
 
 // fill finds the answer for a domain, once for all who ask meanwhile, and keeps
 // it. The error is ctx's.
 func (c *Cache) fill(ctx context.Context, domain string, from netip.Prefix, find find) (Answer, error) {
 	result, err := c.join(ctx, domain, from, find)
-	if err == nil && result.busy && result.from != from {
+	if err == nil && result.isRejected && result.from != from {
 		// The lookup did not get its turn among those of another network.
 		result, err = c.join(ctx, domain, from, find)
 	}
@@ -195,7 +195,7 @@ func (c *Cache) lookUp(domain string, from netip.Prefix, find find) found {
 	provider, err := find(c.ctx, domain, from)
 	if errors.Is(err, ErrBusy) {
 		c.shared.drop(domain, claim)
-		return found{Answer: failed, from: from, busy: true}
+		return found{Answer: failed, from: from, isRejected: true}
 	}
 	e, ttl = entry{provider: provider}, c.ttl-c.random(c.ttl/8)
 	if err != nil {

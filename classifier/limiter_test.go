@@ -41,7 +41,7 @@ func network(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
 }
 
-// counts returns how many lookups wait, and of how many networks there are any.
+// counts has the lookups that wait, and the networks of which any waits.
 func (t *limiter) counts() (waiting, networks int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,10 +161,10 @@ func TestLimiterOfNewcomers(t *testing.T) {
 		}
 		sent := away.Load()
 		if !limiter.acquire(t.Context(), network(1000)) {
-			t.Error("a network without lookups is turned away")
+			t.Error("acquire: got false, want true for a network without lookups")
 		}
 		if away.Load() <= sent {
-			t.Error("nobody made room")
+			t.Errorf("%d lookups were turned away, want more than %d to make room", away.Load(), sent)
 		}
 		limiter.release(network(1000))
 		wg.Wait()
@@ -241,7 +241,7 @@ func TestLimiter(t *testing.T) {
 				select {
 				case ok := <-l.waiter:
 					if !ok {
-						t.Fatal("sent away")
+						t.Fatal("a lookup was turned away, want it admitted")
 					}
 					under = append(under, l)
 				default:
@@ -297,11 +297,11 @@ func TestBusyIsNotKept(t *testing.T) {
 			}
 			return google, nil
 		})}
-		busy := Answer{Source: FromDNS, Failed: true}
+		failed := Answer{Source: FromDNS, Failed: true}
 		for range 2 {
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if got, err := c.Classify(t.Context(), "example.com", stranger); got != busy || err != nil {
+				if got, err := c.Classify(t.Context(), "example.com", stranger); got != failed || err != nil {
 					t.Errorf("the stranger got %v, %v", got, err)
 				}
 			})
@@ -353,9 +353,9 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 	resolver := NewResolver(cfg)
 	// Timers come late where all threads are busy.
 	var stop atomic.Bool
-	var busy sync.WaitGroup
+	var spinning sync.WaitGroup
 	for range 2 * runtime.GOMAXPROCS(0) {
-		busy.Go(func() {
+		spinning.Go(func() {
 			for !stop.Load() {
 			}
 		})
@@ -372,7 +372,7 @@ func TestNoQueriesAtTheDeadline(t *testing.T) {
 	}
 	wg.Wait()
 	stop.Store(true)
-	busy.Wait()
+	spinning.Wait()
 	if n := queries.Load(); n > 3*lookups { // of 50 ms, in 120 ms
 		t.Errorf("%d queries for %d lookups", n, lookups)
 	}

@@ -55,7 +55,7 @@ func TestBuiltIn(t *testing.T) {
 
 	BuiltIn()[0].Domains[0] = "changed.example" // by whoever asked
 	if BuiltIn()[0].Domains[0] == "changed.example" {
-		t.Error("a caller has changed the list")
+		t.Error("a caller has changed the list, want each caller to get a copy")
 	}
 }
 

@@ -343,7 +343,7 @@ func TestQueriesInFlightAreBounded(t *testing.T) {
 		t.Errorf("error %v, want none", err)
 	}
 	if server.Queries("second.example") != 0 {
-		t.Error("the second query went out beside the first")
+		t.Errorf("second.example was asked for %d times, want 0 while the first query waits", server.Queries("second.example"))
 	}
 	if logs.FilterMessageSnippet("too many DNS queries").Len() != 1 {
 		t.Errorf("want one warning: %v", logs.All())

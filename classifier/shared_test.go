@@ -19,7 +19,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// connect returns a client of a Redis that answers.
 func connect(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Timeout: time.Second})
@@ -40,7 +39,6 @@ func connect(t *testing.T, server *redistest.Server) *redis.Client {
 // keyOf is the key of a domain, of edges with the system's DNS servers.
 func keyOf(domain string) string { return newShared(nil, "").key(domain) }
 
-// newEdge returns a classifier of an edge of its own.
 func newEdge(t *testing.T, redis Scripts, mx mxFunc) *Classifier {
 	t.Helper()
 	cache, err := NewCache(CacheConfig{Size: 1000, Redis: redis})
@@ -149,16 +147,16 @@ func TestClaimOfAnEdgeThatIsGone(t *testing.T) {
 }
 
 // A lookup that an edge had no turn for is made by another.
-func TestClaimOfABusyEdge(t *testing.T) {
+func TestClaimOfAFullLimiter(t *testing.T) {
 	client := connect(t, redistest.Start(t))
-	busy := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return nil, ErrBusy })
+	full := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return nil, ErrBusy })
 	idle := newEdge(t, client, func(context.Context, string) ([]net.MX, error) { return google, nil })
-	if answer, err := busy.Classify(t.Context(), "workspace.example", netip.Addr{}); !answer.Failed || err != nil {
-		t.Errorf("busy: %+v, %v", answer, err)
+	if answer, err := full.Classify(t.Context(), "workspace.example", netip.Addr{}); !answer.Failed || err != nil {
+		t.Errorf("an edge whose limiter is full: got %+v, %v, want a failed answer", answer, err)
 	}
 	start := time.Now()
 	if answer, err := idle.Classify(t.Context(), "workspace.example", netip.Addr{}); answer.Provider != Gmail || err != nil {
-		t.Errorf("idle: %+v, %v", answer, err)
+		t.Errorf("an idle edge: got %+v, %v, want gmail", answer, err)
 	}
 	if waited := time.Since(start); waited >= maxWait {
 		t.Errorf("waited for %s", waited)
@@ -172,7 +170,7 @@ func TestLateFailure(t *testing.T) {
 	late := newShared(client, "")
 	_, _, claim, ok := late.find(t.Context(), "workspace.example")
 	if ok {
-		t.Fatal("an answer is there")
+		t.Fatal("find: got an answer, want none yet")
 	}
 	late.drop("workspace.example", "cworkspace.example of-another")
 	value, err := client.Run(findScript, keyOf("workspace.example"), "workspace.example", "1000", "cworkspace.example mine")
@@ -185,7 +183,7 @@ func TestLateFailure(t *testing.T) {
 		t.Errorf("find = %+v, %v, want ok, e %v", e, ok, (entry{provider: Gmail}))
 	}
 	if _, _, _, ok := newShared(client, "9.9.9.9").find(t.Context(), "workspace.example"); ok {
-		t.Error("an edge with other DNS servers has the answer")
+		t.Error("find with other DNS servers: got an answer, want none")
 	}
 }
 
@@ -225,7 +223,7 @@ func TestSharedKeysAreBounded(t *testing.T) {
 		t.Errorf("Run = %q, %v, want no value, no error", value, err)
 	}
 	if _, _, _, ok := s.find(t.Context(), "first.example"); ok {
-		t.Error("the domain before is still there")
+		t.Error("find of the domain before: got an answer, want it evicted")
 	}
 }
 

@@ -52,7 +52,7 @@ func TestMistakeKeepsItsCause(t *testing.T) {
 		t.Errorf("%q and %q, want the cause behind both places", err, config.JSONText(err))
 	}
 	if config.In("site daily", "sites.daily", nil) != nil {
-		t.Error("no error became one in a block")
+		t.Errorf("In of no error: got %v, want nil", config.In("site daily", "sites.daily", nil))
 	}
 }
 

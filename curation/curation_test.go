@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
-// newPlatform returns a platform with posts, published but for one called draft, each of which
-// carries tags. The newest has the greatest ID.
+// newPlatform publishes each post but the one called draft. The post with the greatest ID is the
+// newest. The values are tags.
 func newPlatform(posts map[string][]string) *platformtest.Platform {
 	p := platformtest.New()
 	p.Tags = posts
@@ -41,7 +41,7 @@ func newPlatform(posts map[string][]string) *platformtest.Platform {
 	return p
 }
 
-// start returns a curator of a store, which serves one site.
+// start serves the site daily until the test ends.
 func start(t *testing.T, db *database.DB, w *platformtest.Platform) *Curator {
 	t.Helper()
 	c := newCurator(t, db, map[string]platform.PostHost{"daily": w})
@@ -49,7 +49,7 @@ func start(t *testing.T, db *database.DB, w *platformtest.Platform) *Curator {
 	return c
 }
 
-// newCurator returns a curator that serves some sites, whose queue does not run.
+// The curator's queue does not run.
 func newCurator(t *testing.T, db *database.DB, sites map[string]platform.PostHost) *Curator {
 	t.Helper()
 	store, err := NewSQL(t.Context(), db)
@@ -88,7 +88,7 @@ func keep(t *testing.T, c *Curator, site, tag, post string) Move {
 	return m
 }
 
-// pending returns the moves that the platform does not have, as "tag: post".
+// pending lists moves as "tag: post".
 func pending(t *testing.T, c *Curator) (list []string) {
 	t.Helper()
 	moves, err := c.store.List(t.Context(), "daily")
@@ -153,28 +153,35 @@ func TestMove(t *testing.T) {
 // A choice that cannot be made changes nothing and is not kept.
 func TestRefused(t *testing.T) {
 	refusal := &platform.Refusal{Reason: "No."}
+	ada := history.Editor{ID: "1", Name: "Ada"}
+	chose := history.Entry{Editor: ada, Did: "filled", About: "Post 2"}
 	for name, test := range map[string]struct {
-		post  string
-		fault error // of tagging it
-		want  error
+		post    string
+		fault   error // of tagging it
+		want    error
+		history []history.Entry
 	}{
-		"a post that is not there":     {"9", nil, platform.ErrNoPost},
-		"a post that is deleted then":  {"2", platform.ErrNoPost, platform.ErrNoPost},
-		"a post that is not published": {"draft", nil, errUnpublished},
-		"a post that is refused":       {"2", refusal, refusal},
+		"a post that is not there":     {"9", nil, platform.ErrNoPost, nil},
+		"a post that is deleted then":  {"2", platform.ErrNoPost, platform.ErrNoPost, []history.Entry{{Did: "refused", About: "The post is not there any more."}, chose}},
+		"a post that is not published": {"draft", nil, errUnpublished, nil},
+		"a post that is refused":       {"2", refusal, refusal, []history.Entry{{Did: "refused", About: "No."}, chose}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil, "draft": nil})
 			w.BreakCalls(test.fault, "tag")
 			c := start(t, dbtest.SQLite(t), w)
-			if err := c.Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
-				t.Errorf("%v", err)
+			if err := c.By(ada).Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
+				t.Errorf("Move: got %v, want %v and not ErrPending", err, test.want)
 			}
 			if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
 				t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
 			}
 			if left := pending(t, c); left != nil {
 				t.Errorf("pending: %v", left)
+			}
+			got, err := c.History(t.Context(), "daily")
+			if diff := cmp.Diff(test.history, got["hash-hero"], cmpopts.IgnoreFields(history.Entry{}, "At")); diff != "" || err != nil {
+				t.Errorf("the history: error %v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -280,7 +287,7 @@ func TestAtOnce(t *testing.T) {
 				case err == nil:
 					acknowledged = strconv.Itoa(i)
 				case !errors.Is(err, ErrReplaced):
-					t.Error(err)
+					t.Errorf("Move: %v, want no error or ErrReplaced", err)
 				}
 			})
 		}

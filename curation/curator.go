@@ -50,21 +50,26 @@ type Curator struct {
 	by     history.Editor
 }
 
-// By returns the curator for an editor, who is noted in the history of slots.
+// By sets the editor who is named in the history of slots.
 func (c *Curator) By(e history.Editor) *Curator {
 	theirs := *c
 	theirs.by = e
 	return &theirs
 }
 
-// History returns who filled the slots of a site last, as [SQL.History] does.
+// History is [SQL.History].
 func (c *Curator) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
 	return c.store.History(ctx, site)
 }
 
-// New returns a Curator that has a queue move tags. posts returns the posts of a site, nil for
-// a site that this process does not serve. Tags of a site are moved one after the other:
-// several slots may change one post, which Ghost refuses to change twice at once.
+// HistoryOf lists who filled a slot with a tag, the last first.
+func (c *Curator) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return c.store.HistoryOf(ctx, site, tag)
+}
+
+// New registers the kind of work that moves tags with the queue. posts is nil for a site that this
+// process does not serve. Tags of a site are moved one after the other: several slots may change
+// one post, and Ghost refuses two changes of it at once.
 func New(store *SQL, queue *work.Queue, posts func(site string) platform.PostHost, logger *zap.Logger) *Curator {
 	c := &Curator{store: store, work: queue, posts: posts, logger: logger}
 	queue.Handle(work.Kind{Name: Kind, Do: c.sync, Timeout: moveTimeout, IsSerial: true, Platform: func(site string) any {
@@ -140,7 +145,7 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	return nil
 }
 
-// Pending returns the moves of a site that the platform does not have, by
+// Pending lists the moves of a site that the platform does not have yet. The keys are the
 // [manifest.TagIdentity] of their tags.
 func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, error) {
 	list, err := c.store.List(ctx, site)
@@ -169,9 +174,11 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	case err == nil:
 		err = apply(ctx, posts, m)
 	}
-	forget := func(ctx context.Context, tx *sql.Tx) error { return c.store.done(ctx, tx, m) }
 	if err == nil {
-		return work.Result{Outcome: work.Done, Settle: forget}
+		return work.Result{Outcome: work.Done, Settle: func(ctx context.Context, tx *sql.Tx) error {
+			_, err := c.store.done(ctx, tx, m)
+			return err
+		}}
 	}
 	logged := []zap.Field{zap.String("site", m.Site), zap.String("tag", m.Tag), zap.String("post", m.Post), zap.Error(err)}
 	refusal, isRefused := errors.AsType[*platform.Refusal](err)
@@ -184,13 +191,15 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 		return work.Result{Outcome: work.Again, Reason: reasonOf(err), IsUnanswered: !isOther, IsUnasked: isUnasked}
 	}
 	c.logger.Warn("platform refused to fill homepage slot, which stays as it was", logged...)
-	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Settle: forget, Value: err}
+	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Value: err, Settle: func(ctx context.Context, tx *sql.Tx) error {
+		return c.store.refused(ctx, tx, m, refusal.Reason)
+	}}
 }
 
 // errUnserved is of a site that this process does not serve any more.
 var errUnserved = errors.New("the site is not served any more")
 
-// reasonOf returns what staff are told of a failure.
+// reasonOf is shown to staff.
 func reasonOf(err error) string {
 	if other, ok := errors.AsType[*otherError](err); ok {
 		return other.reason
@@ -201,7 +210,8 @@ func reasonOf(err error) string {
 	return work.Unanswered
 }
 
-// isDone returns nil if the platform has a move, and otherwise ErrReplaced.
+// isDone fails with ErrReplaced if the platform has another post, and with ErrPending if it cannot
+// be asked.
 func isDone(ctx context.Context, posts platform.PostHost, m Move) error {
 	has, others, err := carriers(ctx, posts, m)
 	switch {
@@ -230,9 +240,8 @@ func carriers(ctx context.Context, posts platform.PostHost, m Move) (has bool, o
 	return has, others, err
 }
 
-// checkPublished returns errUnpublished for a post that readers do not see, so that no slot loses
-// one that they do for it, and ErrNoPost for one that is not there. Where the platform does not
-// say, the change itself tells whether it answers.
+// checkPublished keeps a slot from losing a post that readers see for one that they do not. Errors:
+// errUnpublished, ErrNoPost. If the platform does not respond, the change itself will fail.
 func checkPublished(ctx context.Context, posts platform.PostHost, id string) (platform.Post, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -249,6 +258,15 @@ func checkPublished(ctx context.Context, posts platform.PostHost, id string) (pl
 // apply has a post carry the tag of a move, and then no other. Errors of the post are its
 // own; that another is gone is none.
 func apply(ctx context.Context, posts platform.PostHost, m Move) error {
+	taken, err := applyInRounds(ctx, posts, m)
+	if err != nil && taken > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return manyCarriers(taken)
+	}
+	return err
+}
+
+// applyInRounds is apply, and returns from how many posts it took the tag.
+func applyInRounds(ctx context.Context, posts platform.PostHost, m Move) (taken int, err error) {
 	change := func(to func(ctx context.Context, id, tag string) error, id string) error {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
@@ -257,29 +275,36 @@ func apply(ctx context.Context, posts platform.PostHost, m Move) error {
 	for range maxRounds {
 		has, others, err := carriers(ctx, posts, m)
 		if err != nil {
-			return err
+			return taken, err
 		}
 		if has && len(others) == 0 {
-			return nil
+			return taken, nil
 		}
 		if !has {
 			if _, err := checkPublished(ctx, posts, m.Post); err != nil { // which it may not be any more
-				return err
+				return taken, err
 			}
 			if err := change(posts.Tag, m.Post); err != nil {
-				return err
+				return taken, err
 			}
 		}
 		for _, id := range others {
 			if err := change(posts.Untag, id); err != nil && !errors.Is(err, platform.ErrNoPost) {
-				return fmt.Errorf("taking the tag from post %s: %w", id, plain(err))
+				return taken, fmt.Errorf("taking the tag from post %s: %w", id, plain(err))
 			}
+			taken++
 		}
 	}
-	return fmt.Errorf("more than %d posts carry the tag", maxRounds*maxCarriers)
+	return taken, manyCarriers(taken)
 }
 
-// otherError is a refusal of the platform that is not one of the post that was chosen.
+// manyCarriers is the error for a tag that more posts carry than an attempt takes it from.
+func manyCarriers(taken int) error {
+	return &otherError{fmt.Sprintf("Very many posts carry the tag. It was taken from %d of them, and the next attempt goes on.", taken)}
+}
+
+// otherError is what keeps the platform, which responds, from having a move, but is no refusal of the
+// post that was chosen.
 type otherError struct{ reason string }
 
 func (e *otherError) Error() string { return e.reason }

@@ -3,7 +3,10 @@ package curation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,7 +33,47 @@ func TestTimeIsUp(t *testing.T) {
 	}
 	moves, err := c.store.List(t.Context(), "daily")
 	if err != nil || len(moves) != 1 || moves[0].Tries != 1 {
-		t.Errorf("%+v, %v", moves, err)
+		t.Errorf("List: got %+v, %v, want 1 move that was tried once", moves, err)
+	}
+}
+
+// A tag that more posts carry than an attempt takes it from is said as it is, and no failure of the
+// platform: the next attempt goes on.
+func TestVeryManyPosts(t *testing.T) {
+	for name, test := range map[string]struct {
+		carriers, lasts int // how many changes an attempt has time for
+		taken           int
+	}{
+		"more than an attempt reads":        {maxRounds*maxCarriers + 1, maxRounds*maxCarriers + 1, maxRounds * maxCarriers},
+		"more than an attempt has time for": {10, 7, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				posts := make(map[string][]string)
+				for n := range test.carriers {
+					posts[fmt.Sprintf("%05d", n)] = []string{"#hero"}
+				}
+				w := newPlatform(posts)
+				n := 0
+				w.Fail(func(call, _ string) error {
+					if call != "untag" {
+						return nil
+					}
+					if n++; n == test.lasts {
+						time.Sleep(2 * time.Second)
+						return context.DeadlineExceeded
+					}
+					return nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := apply(ctx, w, moveOf("daily", "#hero", ""))
+				want := fmt.Sprintf("Very many posts carry the tag. It was taken from %d of them, and the next attempt goes on.", test.taken)
+				if _, isOther := errors.AsType[*otherError](err); !isOther || reasonOf(err) != want {
+					t.Errorf("got %v, want %s", err, want)
+				}
+			})
+		})
 	}
 }
 
@@ -55,7 +98,7 @@ func TestPlatformFails(t *testing.T) {
 			}
 			moves, err := c.store.List(t.Context(), "daily")
 			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem != work.Unanswered {
-				t.Fatalf("%+v, %v", moves, err)
+				t.Fatalf("List: got %+v, %v, want 1 move that was tried once, with the problem %q", moves, err, work.Unanswered)
 			}
 			w.Fix()
 			syncAll(t, c)

@@ -20,7 +20,7 @@ type Homepage struct {
 	Curator  *Curator
 	Declared *manifest.Curation
 
-	// OfEvents returns those of some posts that show events. Nil for a site without events.
+	// OfEvents filters posts to those that show events. Nil for a site without events.
 	OfEvents func(ctx context.Context, posts []string) ([]string, error)
 }
 
@@ -53,8 +53,7 @@ const (
 	maxWords, maxWord = 8, 100
 )
 
-// Find returns a section and one of its slots by their keys, and false if the theme does
-// not declare them.
+// Find takes the keys of a section and of a slot. ok is false if the theme does not declare both.
 func (h *Homepage) Find(section, slot string) (manifest.Section, manifest.Slot, bool) {
 	s, ok := h.Section(section)
 	for _, one := range s.Slots {
@@ -65,7 +64,7 @@ func (h *Homepage) Find(section, slot string) (manifest.Section, manifest.Slot, 
 	return s, manifest.Slot{}, false
 }
 
-// Section returns a section by its key.
+// Section takes the section's key. ok is false if the theme does not declare it.
 func (h *Homepage) Section(key string) (manifest.Section, bool) {
 	for _, s := range h.Declared.Sections {
 		if s.Key == key {
@@ -78,7 +77,8 @@ func (h *Homepage) Section(key string) (manifest.Section, bool) {
 // ErrPlatform means that the platform could not be asked.
 var ErrPlatform = errors.New("the platform does not answer")
 
-// Show returns what slots hold, in their order. Errors: ErrPlatform, those of the store.
+// Show reads slots in their order. The more slots there are, the fewer posts of each. Errors:
+// ErrPlatform, those of the store.
 func (h *Homepage) Show(ctx context.Context, slots []manifest.Slot) ([]Slot, error) {
 	var tags []string
 	for _, slot := range slots {
@@ -105,8 +105,8 @@ func (h *Homepage) Show(ctx context.Context, slots []manifest.Slot) ([]Slot, err
 	return shown, nil
 }
 
-// Kept returns what a slot is to hold and the platform does not have yet, without asking it what
-// the slot holds. Errors: those of the store.
+// Kept has only what the slot is to hold and the platform does not have yet: the platform is not
+// asked. Errors: those of the store.
 func (h *Homepage) Kept(ctx context.Context, slot manifest.Slot) (Slot, error) {
 	pending, err := h.Curator.Pending(ctx, h.Site)
 	of := Slot{Slot: slot}
@@ -116,7 +116,8 @@ func (h *Homepage) Kept(ctx context.Context, slot manifest.Slot) (Slot, error) {
 	return of, err
 }
 
-// Recent returns the newest published posts that a section's picker offers.
+// Recent lists the newest published posts, as many as the section's picker declares. Errors:
+// ErrPlatform.
 func (h *Homepage) Recent(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
 	return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
 }
@@ -142,8 +143,8 @@ func (h *Homepage) RecentWithoutEvents(ctx context.Context, of manifest.Section)
 	return list[:min(len(list), of.Picker.RecentLimit)], nil
 }
 
-// Search returns the newest published posts with some words in their titles, at most a number
-// of them up to MaxFound, and whether there are more.
+// Search finds published posts with all words in their titles, the newest first. most is raised to
+// FoundStep, and bounded by MaxFound. Errors: ErrPlatform.
 func (h *Homepage) Search(ctx context.Context, of manifest.Section, text string, most int) (list []platform.Post, hasMore bool, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {

@@ -24,7 +24,7 @@ func TestPublicTag(t *testing.T) {
 	var many *ManyError
 	for _, post := range []string{"3", ""} {
 		if err := h.Fill(t.Context(), slot, post, false); !errors.As(err, &many) || many.Total != 2 {
-			t.Errorf("%q: %v", post, err)
+			t.Errorf("Fill with post %q: got %v, want a *ManyError of 2 posts", post, err)
 		}
 	}
 	if diff := cmp.Diff([]string{"1", "2"}, w.PostsByTag()["featured"]); diff != "" {
@@ -53,10 +53,10 @@ func TestPublicTagUnknown(t *testing.T) {
 		w.BreakCalls(platformtest.ErrDown, "tagged")
 		h := &Homepage{Site: "daily", Posts: w, Curator: start(t, dbtest.SQLite(t), w)}
 		if err := h.Fill(t.Context(), manifest.Slot{Key: "lead", Label: "Lead", Tag: tag}, "3", false); !errors.Is(err, want.err) {
-			t.Errorf("%q: %v", tag, err)
+			t.Errorf("Fill of %q: got %v, want %v", tag, err, want.err)
 		}
 		if diff := cmp.Diff(want.kept, pending(t, h.Curator)); diff != "" {
-			t.Errorf("%q: %s", tag, diff)
+			t.Errorf("%q (-want +got):\n%s", tag, diff)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestImpossible(t *testing.T) {
 		c := start(t, db, w)
 		for _, post := range []string{"a\x00b", "\xff", strings.Repeat("1", maxKey+1)} {
 			if err := c.Move(t.Context(), "daily", "#hero", post); !errors.Is(err, platform.ErrNoPost) {
-				t.Errorf("%.10q: %v", post, err)
+				t.Errorf("Move to post %.10q: got %v, want %v", post, err, platform.ErrNoPost)
 			}
 		}
 		var tag [maxKey * 3]byte
@@ -78,7 +78,7 @@ func TestImpossible(t *testing.T) {
 		}
 		var refusal *platform.Refusal
 		if err := c.Move(t.Context(), "daily", string(tag[:]), "1"); !errors.As(err, &refusal) {
-			t.Error(err)
+			t.Errorf("Move of a tag with %d bytes: %v, want a *platform.Refusal", len(tag), err)
 		}
 		if left := pending(t, c); left != nil {
 			t.Errorf("pending: %d", len(left))
@@ -105,7 +105,7 @@ func TestManySlots(t *testing.T) {
 		h := &Homepage{Site: "daily", Posts: w, Curator: start(t, dbtest.SQLite(t), w)}
 		list, err := h.Show(t.Context(), slots)
 		if err != nil || len(list) != n || list[0].Total != 2*MaxShown {
-			t.Fatal(len(list), err)
+			t.Fatalf("Show: got %d slots, %v, want %d of which the first has %d posts in all", len(list), err, n, 2*MaxShown)
 		}
 		shown[n] = len(list[0].Posts)
 	}

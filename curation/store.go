@@ -77,7 +77,7 @@ func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*
 		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
 			return err
 		}
-		if err := s.history.Add(ctx, tx, history.Thing{Site: m.Site, Kind: slotKind, Key: m.identity}, by); err != nil {
+		if err := s.history.Add(ctx, tx, m.thing(), by); err != nil {
 			return err
 		}
 		return enqueue(tx)
@@ -85,19 +85,31 @@ func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*
 	return database.Wrap("keeping a move", err)
 }
 
+// Refused is what the platform did in the history of a slot. The entry is about its reason.
+const Refused = "refused"
+
 // slotKind is the kind of slots in the history. The keys are the identities of their tags.
 const slotKind = "slot"
+
+func (m Move) thing() history.Thing {
+	return history.Thing{Site: m.Site, Kind: slotKind, Key: m.identity}
+}
 
 // shownEntries is how many entries of each slot are shown.
 const shownEntries = 5
 
-// History returns who filled the slots of a site last, the last first, by [manifest.TagIdentity] of their
-// tags.
+// History lists who filled the slots of a site, the latest first, at most shownEntries of each. The
+// keys are the [manifest.TagIdentity] of the tags.
 func (s *SQL) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
 	return s.history.ListKind(ctx, site, slotKind, shownEntries)
 }
 
-// find returns what is kept of a tag, and false if that is nothing.
+// HistoryOf lists who filled the slot with a tag, the last first.
+func (s *SQL) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
+	return s.history.List(ctx, moveOf(site, tag, "").thing())
+}
+
+// find takes the identity of a tag.
 func (s *SQL) find(ctx context.Context, site, identity string) (Move, bool, error) {
 	m, err := scanMove(s.db.Read.QueryRowContext(ctx, findMove, site, identity))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -106,16 +118,29 @@ func (s *SQL) find(ctx context.Context, site, identity string) (Move, bool, erro
 	return m, err == nil, database.Wrap("finding a move", err)
 }
 
-// List returns the moves of a site, in the order of their tags.
+// List is in the order of the tags.
 func (s *SQL) List(ctx context.Context, site string) ([]Move, error) {
 	list, err := database.List(ctx, s.db.Read, scanMove, listMoves, site)
 	return list, database.Wrap("listing moves", err)
 }
 
-// done forgets a move, unless it was replaced.
-func (s *SQL) done(ctx context.Context, tx *sql.Tx, m Move) error {
-	_, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision)
-	return database.Wrap("removing a move", err)
+// done forgets a move, and reports false if it was replaced.
+func (*SQL) done(ctx context.Context, tx *sql.Tx, m Move) (bool, error) {
+	result, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision)
+	if err != nil {
+		return false, database.Wrap("removing a move", err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// refused forgets a move that the platform refused for good, and notes that in the history of its slot,
+// behind who asked for it. Of one that was replaced, nobody asks any more.
+func (s *SQL) refused(ctx context.Context, tx *sql.Tx, m Move, reason string) error {
+	if isLast, err := s.done(ctx, tx, m); err != nil || !isLast {
+		return err
+	}
+	return s.history.Add(ctx, tx, m.thing(), history.Entry{Did: Refused, About: reason})
 }
 
 // Forget deletes all that is kept of a site that is not served any more.

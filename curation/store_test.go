@@ -26,7 +26,13 @@ func TestNamesOfOneTag(t *testing.T) {
 		if diff := cmp.Diff([]string{"hash-hero: 2", "hero: 3"}, pending(t, c)); diff != "" {
 			t.Errorf("kept: %s", diff)
 		}
-		if err := db.InTx(t.Context(), func(tx *sql.Tx) error { return c.store.done(t.Context(), tx, first) }); err != nil {
+		if err := db.InTx(t.Context(), func(tx *sql.Tx) error {
+			isLast, err := c.store.done(t.Context(), tx, first)
+			if isLast {
+				t.Error("the move that was replaced is the last one, want false")
+			}
+			return err
+		}); err != nil {
 			t.Fatalf("db.InTx: %v", err)
 		}
 		now, found, err := c.store.find(t.Context(), "daily", first.identity)
@@ -73,7 +79,7 @@ func TestMovesOfEarlierVersion(t *testing.T) {
 			"hash-ärger": {Site: "daily", Tag: "#Ärger", Post: "5", WantedAt: time.UnixMilli(4).UTC()},
 		}
 		if diff := cmp.Diff(want, moves, cmpopts.IgnoreUnexported(Move{})); diff != "" || err != nil {
-			t.Errorf("%v: %s", err, diff)
+			t.Errorf("Pending: %v, moves (-want +got):\n%s", err, diff)
 		}
 		syncAll(t, c)
 		if diff := cmp.Diff(map[string][]string{"1": nil, "2": {"hash-hero"}, "3": {}, "4": {"News"}, "5": {"#Ärger"}}, w.Tags); diff != "" {
@@ -112,7 +118,7 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 		_, down, _ := strings.Cut(string(text), "-- +goose Down") // taken back, as the page on deployment says, and made again
 		for statement := range strings.SplitSeq(strings.TrimSpace(down)+"\nDELETE FROM migrations_curation WHERE version_id = 3", ";\n") {
 			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("%s: %v", statement, err)
+				t.Fatalf("running %s: %v", statement, err)
 			}
 		}
 		w := newPlatform(map[string][]string{"1": {"#Hero"}, "2": nil})

@@ -47,7 +47,7 @@ func TestResolvers(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.Addr
 	}
-	answers := start(dnstest.Zone(map[string][]string{"gmail.com": {"gmail.com. 300 IN MX 5 gmail-smtp-in.l.google.com."}}))
+	responses := start(dnstest.Zone(map[string][]string{"gmail.com": {"gmail.com. 300 IN MX 5 gmail-smtp-in.l.google.com."}}))
 	refuses := start(func(w dns.ResponseWriter, query *dns.Msg, _ string) {
 		reply := dnstest.Reply(query)
 		reply.Rcode = dns.RcodeRefused
@@ -65,7 +65,7 @@ func TestResolvers(t *testing.T) {
 		{"resolver #", Failed, "answers, but does not know the mail servers of gmail.com", "name a recursive DNS server in resolvers that answers for all domains"},
 		{"resolver #", Failed, "does not answer: reading a response from # over udp: read udp ##: read: connection refused", "name a DNS server in resolvers that this machine can reach"},
 	}
-	if diff := cmp.Diff(want, results(t, Config{Resolvers: []netip.AddrPort{answers, refuses, knowsNobody, closed.Addr}})); diff != "" {
+	if diff := cmp.Diff(want, results(t, Config{Resolvers: []netip.AddrPort{responses, refuses, knowsNobody, closed.Addr}})); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
@@ -78,7 +78,6 @@ func address(text string) *url.URL {
 	return u
 }
 
-// healthy returns a platform without faults.
 func healthy() *platformtest.Platform {
 	at := address("http://ghost:2368")
 	p := platformtest.New()
@@ -182,7 +181,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// storeWith returns a store with a webhook that is registered.
+// storeWith registers the webhook in the store alone.
 func storeWith(t *testing.T, w inbound.Webhook) *Store {
 	t.Helper()
 	store := &Store{Kind: database.SQLite, Source: filepath.Join(t.TempDir(), "lychgate.db"), Members: true}

@@ -52,7 +52,7 @@ func (b *base) useStore(user storeUser) (*openStore, error) {
 	return b.store, nil
 }
 
-// StoreKind returns which store is used, "none" for none.
+// StoreKind is "none" for a configuration that uses no store.
 func (b *base) StoreKind() database.Kind {
 	if b.store == nil {
 		return "none"

@@ -38,7 +38,7 @@ func (s *Curation) begin(ctx context.Context, db *database.DB, _ func(func(conte
 	return nil
 }
 
-// Curator returns the curator. Errors: ErrStoreAway.
+// Curator opens the store if it is not open. Errors: ErrStoreAway.
 func (s *Curation) Curator() (*curation.Curator, error) {
 	return opened(s.store, &s.curator)
 }

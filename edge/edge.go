@@ -110,7 +110,7 @@ func (e *Edge) Close() error {
 	return errors.Join(append(errs, e.releases.Close())...)
 }
 
-// Site returns the site that a request's Host names, or nil.
+// Site finds the site for a request's Host header, nil if no site has that host.
 func (e *Edge) Site(host string) *Site {
 	site := e.at(host)
 	if site == nil && !e.isOpen.Load() {
@@ -119,8 +119,8 @@ func (e *Edge) Site(host string) *Site {
 	return site
 }
 
-// siteWhileStarting returns the site of a request that comes before the edge has started:
-// Caddy may start its HTTP servers first.
+// Caddy may start its HTTP servers before the edge. A request that comes in between opens the
+// store.
 func (e *Edge) siteWhileStarting(host string) *Site {
 	if e.stored.restoreOnce() == nil {
 		if site := e.at(host); site != nil {
@@ -148,7 +148,7 @@ func (e *Edge) FindSite(host string) (*Site, error) {
 	return nil, api.ErrNoSite
 }
 
-// Stored returns the sites in the store.
+// Stored has no sites if the configuration has no store.
 func (e *Edge) Stored() *StoredSites { return e.stored }
 
 // KnowsAllSites reports whether no store of the configuration may have a site that is not known

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
-// newEdge returns an edge for two sites, without a web server.
+// newEdge has two sites and no web server.
 func newEdge(t *testing.T, file string) *edge.Edge {
 	t.Helper()
 	e, err := edge.New(edge.Options{
@@ -95,7 +95,7 @@ func TestReload(t *testing.T) {
 	}
 	end(last)
 	if edge.NowServing().Outbox != nil {
-		t.Error("something serves members after the last edge has ended")
+		t.Error("NowServing has an outbox after the last edge has ended, want none")
 	}
 }
 
@@ -114,14 +114,14 @@ func TestFailedStart(t *testing.T) {
 		t.Fatalf("UseMembers: %v", err)
 	}
 	if err := fails.Start(); err == nil {
-		t.Error("an edge started on a file that cannot be opened")
+		t.Error("Start: got no error, want one for a file that cannot be opened")
 	}
 	fails.Stop()
 	if err := fails.Close(); err != nil {
 		t.Errorf("closing the one that failed: %v", err)
 	}
 	if edge.NowServing() != members.Serving() {
-		t.Error("the first edge no longer serves the process")
+		t.Error("NowServing: got another Serving, want that of the first edge")
 	}
 	runs.Stop()
 	if err := runs.Close(); err != nil {

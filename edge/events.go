@@ -119,7 +119,7 @@ func (s *Events) forget(site string, emails ...string) {
 	}
 }
 
-// Service returns what keeps the events. Errors: ErrStoreAway.
+// Service opens the store if it is not open. Errors: ErrStoreAway.
 func (s *Events) Service() (*events.Service, error) {
 	serving, err := opened(s.store, &s.serving)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *Events) Service() (*events.Service, error) {
 	return serving.service, nil
 }
 
-// imageSize returns a site's Default Featured Image Size, "" for none; also where nothing
-// keeps events. Errors: ErrStoreAway, those of the store.
+// imageSize is a site's Default Featured Image Size, "" if staff have set none, or events are not
+// used. Errors: ErrStoreAway, those of the store.
 func (s *Events) imageSize(ctx context.Context, site string) (string, error) {
 	if s == nil {
 		return "", nil
@@ -142,8 +142,8 @@ func (s *Events) imageSize(ctx context.Context, site string) (string, error) {
 	return settings.ImageSize, err
 }
 
-// Feed returns what answers readers. Errors: ErrStoreAway, until it was there once: later
-// it answers what it has kept.
+// Feed fails with ErrStoreAway only until the store has been open once. After that it serves what
+// it has cached.
 func (s *Events) Feed() (*events.Feed, error) {
 	serving, err := opened(s.store, &s.serving)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Events) Feed() (*events.Feed, error) {
 	return serving.feed, nil
 }
 
-// Registrations returns what registers readers. Errors: ErrStoreAway.
+// Registrations opens the store if it is not open. Errors: ErrStoreAway.
 func (s *Events) Registrations() (*registration.Readers, error) {
 	serving, err := opened(s.store, &s.serving)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Events) Registrations() (*registration.Readers, error) {
 	return serving.registrations.Readers, nil
 }
 
-// Guests returns what shows staff who has registered. Errors: ErrStoreAway.
+// Guests is for staff. Errors: ErrStoreAway.
 func (s *Events) Guests() (*registration.GuestList, error) {
 	serving, err := opened(s.store, &s.serving)
 	if err != nil {

@@ -1,6 +1,6 @@
 package edge
 
-// NowServing returns what serves members in the process. It is empty while nothing does.
+// NowServing is empty while no configuration serves members.
 func NowServing() *Serving {
 	if now := runningNow.Load(); now != nil {
 		if serving := now.uses.members.Serving(); serving != nil {

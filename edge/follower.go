@@ -98,7 +98,7 @@ func (f *follower) restore(from *snapshot) {
 	f.isRead.Store(isRead)
 }
 
-// absentFrom returns the sites that are served and not in a list, as removed ones.
+// absentFrom marks sites as removed that are served and not in the list.
 func (f *follower) absentFrom(list []sites.Site) (removed []sites.Site) {
 	there := make(map[string]bool)
 	for _, kept := range list {
@@ -129,8 +129,8 @@ func (f *follower) isWithin(at *atomic.Int64) bool {
 	return then != 0 && f.uptime()-time.Duration(then) < currentTTL
 }
 
-// currentStored returns the site of a name as it is in the store now, nil for none, and while
-// the store is away.
+// currentStored reads changes of the store first, unless that was done less than currentTTL ago. It
+// is nil for an unknown site, and while the store is away.
 func (f *follower) currentStored(name string) *Site {
 	if !f.isWithin(&f.checked) {
 		f.mu.Lock()
@@ -147,8 +147,7 @@ func (f *follower) currentStored(name string) *Site {
 	return f.served.storedSite(name)
 }
 
-// current returns a site by its name, as it is in the configuration or in the store now, nil
-// for none.
+// current prefers the configuration to the store. It is nil for an unknown site.
 func (f *follower) current(name string) *Site {
 	if site := f.served.byName[name]; site != nil {
 		return site
@@ -156,8 +155,8 @@ func (f *follower) current(name string) *Site {
 	return f.currentStored(name)
 }
 
-// platformsOf returns a function that finds the platform of a site by its name, as the site is
-// now. It is nil for a site that is not served, and for a platform that is no T.
+// platformsOf looks a site up at each call, so a platform is the one that the site has now. It is
+// nil for a site that is not served, and for a platform that is no T.
 func platformsOf[T any](f *follower) func(name string) T {
 	return func(name string) (of T) {
 		if site := f.current(name); site != nil && site.Locked == nil {

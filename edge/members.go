@@ -88,8 +88,7 @@ func (s *Members) use(site *Site) error {
 	return err
 }
 
-// synced returns how the members of a site are kept in sync, the zero value for a site
-// without a platform.
+// synced is the zero value for a site without a platform.
 func (s *Members) synced(site *Site) (inbound.Site, error) {
 	connected, err := s.base.connect(site)
 	if err != nil || connected == nil {
@@ -115,8 +114,8 @@ func (s *Members) webhookURL(site *Site) (string, error) {
 	return "", err
 }
 
-// WebhookURL returns where the platform of a site of the configuration is to send its
-// webhook events, "" for nowhere.
+// WebhookURL is where the platform of a site of the configuration sends its webhook events, "" if
+// it sends none.
 func (s *Members) WebhookURL(site string) string { return s.inbound[site].WebhookURL }
 
 func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
@@ -153,7 +152,7 @@ func logUnstoredUse(logger *zap.Logger) func(members.Integration, error) {
 	}
 }
 
-// Serving returns what runs, nil while the store is away, and for no Members.
+// Serving is nil while the store is away, and on a nil Members.
 func (s *Members) Serving() *Serving {
 	if s == nil {
 		return nil
@@ -177,9 +176,8 @@ func (s *Serving) open(site *Site, of declared) *membersapi.Site {
 	}
 }
 
-// find returns a function that finds the integration of a key, declared or in the
-// store. The store is asked each time, so a revoked key is refused at once. Uses of keys
-// in the store are noted.
+// find asks the store for each request, so a revoked key is refused at once. It notes the uses of
+// keys in the store. An integration of the configuration overrides one in the store with its name.
 func (of declared) find(store members.Integrations, uses *members.Uses, site string) func(context.Context, members.KeyHash) (members.Integration, error) {
 	return func(ctx context.Context, key members.KeyHash) (members.Integration, error) {
 		if declared, ok := of.ByKey[key]; ok {
@@ -213,8 +211,8 @@ func purgeRequests(ctx context.Context, requests members.Requests, now func() ti
 	}
 }
 
-// Site returns a site as the members API sees it. Errors: ErrStoreAway, and why a
-// site's keys cannot be opened.
+// Site opens the store if it is not open. Errors: ErrStoreAway, and why a site's keys cannot be
+// opened.
 func (s *Members) Site(site *Site) (*membersapi.Site, error) {
 	if site.Locked != nil {
 		return nil, fmt.Errorf("the keys of site %s cannot be opened: %w", site.Name, site.Locked)
@@ -257,7 +255,7 @@ func (s *Members) completeCurrent(site *Site) {
 	}
 }
 
-// Declared returns the integrations that the configuration declares for a site.
+// Declared are the integrations of the configuration. Those without a key have theirs in the store.
 func (s *Members) Declared(site string) (withKey, withoutKey []members.Integration) {
 	of := s.declared[site]
 	return slices.Collect(maps.Values(of.ByKey)), slices.Collect(maps.Values(of.ByName))

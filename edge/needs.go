@@ -8,7 +8,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/doctor"
 )
 
-// Needs returns what the configuration needs of the world, but for what a web server has.
+// Needs is what the configuration depends on, for the doctor to check. What the web server needs is
+// not in it.
 func (e *Edge) Needs() (doctor.Config, error) {
 	checked := doctor.Config{Folders: e.Paths.folders(), AdminPaths: e.Paths.Admin, DeskPaths: e.Paths.Desk, Redis: e.redisKey.URL}
 	if len(e.Paths.Lookup) > 0 {

@@ -13,8 +13,8 @@ type Paths struct {
 	Lookup []string // of inbox_provider
 }
 
-// folders returns those that the paths of the directives suggest for a platform: /blog
-// for /blog/ghost.
+// folders are where a platform may be, as the paths of the directives suggest: /blog for
+// /blog/ghost. The root is always one.
 func (p Paths) folders() []string {
 	folders := []string{""}
 	for _, at := range slices.Concat(p.Admin, p.Desk) {

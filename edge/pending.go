@@ -6,8 +6,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/pending"
 )
 
-// Pending returns what is pending in the store, which is opened if it is not. Errors:
-// ErrStoreAway, and that of opening.
+// Pending opens the store if it is not open. Errors: ErrStoreAway, and why it cannot be opened.
 func (u *Uses) Pending() (pending.View, error) {
 	if u.base.store == nil {
 		return pending.View{}, ErrStoreAway

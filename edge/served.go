@@ -40,13 +40,12 @@ func (s *servedSites) configure(b *base) error {
 	return nil
 }
 
-// at returns the site that a request's Host names, or nil.
 func (s *servedSites) at(host string) *Site { return (*s.live.Load()).at(host) }
 
-// storedSite returns a site in the store by its name, nil for none.
+// storedSite is nil for an unknown name.
 func (s *servedSites) storedSite(name string) *Site { return (*s.inStore.Load())[name] }
 
-// SiteOf returns a site of the configuration by its name, nil for none.
+// SiteOf finds a site of the configuration by its name, nil if there is none.
 func (s *servedSites) SiteOf(name string) *Site { return s.byName[name] }
 
 // Serves reports whether there is a site of a name, of the configuration or in the store.
@@ -54,7 +53,7 @@ func (s *servedSites) Serves(name string) bool {
 	return s.byName[name] != nil || s.storedSite(name) != nil
 }
 
-// Hosts returns the hosts of all sites that are served now.
+// Hosts are those of all sites that are served now, in no order.
 func (s *servedSites) Hosts() (hosts []string) {
 	for host := range *s.live.Load() {
 		hosts = append(hosts, host)
@@ -62,7 +61,7 @@ func (s *servedSites) Hosts() (hosts []string) {
 	return hosts
 }
 
-// ConfiguredHosts returns the name of the site of each host of the configuration.
+// ConfiguredHosts has the site's name for each host of the configuration.
 func (s *servedSites) ConfiguredHosts() map[string]string {
 	names := make(map[string]string)
 	for host, site := range s.byHost {

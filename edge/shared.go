@@ -64,7 +64,8 @@ type cacheKey struct {
 	redis   config.RedisKey
 }
 
-// LoadCache returns the answers of lookups, which are kept for a TTL at most.
+// LoadCache shares the cache of lookups with the configuration before, if both have the same
+// settings.
 func (s *Shared) LoadCache(ttl time.Duration, size int64, r *pool.Releases) (*classifier.Cache, error) {
 	key := cacheKey{ttl, size, fmt.Sprint(s.Servers), s.redisKey}
 	return caches.Load(key, r, func() (*classifier.Cache, error) {
@@ -82,7 +83,7 @@ type limiterKey struct {
 	limit ratelimit.Limit
 }
 
-// LoadKeys returns what limits integration keys, of which some may have another limit.
+// LoadKeys limits integration keys. limit is the default: a key may have a limit of its own.
 func (s *Shared) LoadKeys(limit ratelimit.Limit, r *pool.Releases) (*ratelimit.PerKey, error) {
 	local, err := keys.Load(limit, r, func() (*ratelimit.Memories, error) { return new(ratelimit.Memories), nil })
 	if err != nil {
@@ -109,7 +110,7 @@ var _ io.Closer = (*sharedAuthLimiter)(nil)
 
 func (s *sharedAuthLimiter) Close() error { return s.releases.Close() }
 
-// LoadAuthLimiter returns a rate limit of failed sign-ins of a kind.
+// LoadAuthLimiter limits failed sign-ins. of names what is counted.
 func (s *Shared) LoadAuthLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (*api.AuthLimiter, error) {
 	loaded, err := authLimiters.Load(authLimiterKey{limiterKey{of, limit}, s.redisKey}, r, func() (*sharedAuthLimiter, error) {
 		shared := new(sharedAuthLimiter)
@@ -123,7 +124,7 @@ func (s *Shared) LoadAuthLimiter(of string, limit ratelimit.Limit, r *pool.Relea
 	return loaded.AuthLimiter, nil
 }
 
-// LoadLimiter returns a limiter of a kind, which all edges share if there is a Redis.
+// LoadLimiter counts for all edges together if there is a Redis. of names what is counted.
 func (s *Shared) LoadLimiter(of string, limit ratelimit.Limit, r *pool.Releases) (ratelimit.Limiter, error) {
 	local, err := limiters.Load(limiterKey{of, limit}, r, func() (*ratelimit.Memory, error) {
 		return ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: limit})

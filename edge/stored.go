@@ -132,13 +132,13 @@ func (s *StoredSites) completeRestored(ctx context.Context) {
 // for some seconds more.
 func (s *StoredSites) PurgeNow(ctx context.Context) error { return s.purger.purge(ctx, -time.Hour) }
 
-// Count returns how many sites there are.
+// Count counts the sites in the store that are served.
 func (s *StoredSites) Count() int { return len(*s.served.inStore.Load()) }
 
 // ErrNoStore means that the configuration has no store, so there is none for sites.
 var ErrNoStore = errors.New("the configuration has no store: write one into the lychgate block, such as store sqlite /var/lib/lychgate/lychgate.db")
 
-// Editor returns what changes the sites. Errors: ErrNoStore, ErrStoreAway.
+// Editor changes the sites in the store. Errors: ErrNoStore, ErrStoreAway.
 func (s *StoredSites) Editor() (*config.Editor, error) {
 	store, err := s.opened()
 	if err != nil {
@@ -149,10 +149,10 @@ func (s *StoredSites) Editor() (*config.Editor, error) {
 	}, nil
 }
 
-// Integrations returns the store of the sites' integrations, nil while it is away.
+// Integrations is nil while the store is away.
 func (s *StoredSites) Integrations() *memberstore.SQL { return s.members }
 
-// opened returns the store of sites. Errors: ErrNoStore, ErrStoreAway.
+// opened does not open the store itself. Errors: ErrNoStore, ErrStoreAway.
 func (s *StoredSites) opened() (*sites.SQL, error) {
 	if s == nil || s.base.store == nil {
 		return nil, ErrNoStore

@@ -86,8 +86,7 @@ func (s *Themes) serve(site *Site) error {
 	return nil
 }
 
-// sources returns where the manifests of a site's themes are read from, by the names of the
-// themes.
+// sources has the repository of each theme, by the theme's name.
 func (s *Themes) sources(site *Site) (map[string]themes.Source, error) {
 	repositories, err := site.Config.Repositories(s.base.Placeholders)
 	sources := make(map[string]themes.Source)

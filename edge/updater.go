@@ -76,7 +76,7 @@ func (u *updater) isShadowed(name string) bool {
 	return true
 }
 
-// merge returns all sites by host. Those of the configuration win.
+// merge prefers the sites of the configuration to those in the store.
 func (u *updater) merge(byName map[string]*Site) *liveSites {
 	live := make(liveSites, len(u.served.byHost)+2*len(byName))
 	maps.Copy(live, u.served.byHost)

@@ -56,7 +56,7 @@ func (u *Uses) UseEvents() (_ *Events, err error) {
 	return u.events, err
 }
 
-// Members returns what the members API runs on, nil unless it is used.
+// Members is nil unless a directive uses the members API.
 func (u *Uses) Members() *Members { return u.members }
 
 // refreshMember reads a member anew whose labels were changed on the platform, which sends no
@@ -71,8 +71,6 @@ func (u *Uses) refreshMember(ctx context.Context, site, id string) error {
 // forgetRegistrants has registrations forget members who were deleted on the platform of a site.
 func (u *Uses) forgetRegistrants(site string, emails ...string) { u.events.forget(site, emails...) }
 
-// imageSize returns a site's Default Featured Image Size, "" for none; also where nothing
-// keeps events. Errors: ErrStoreAway, those of the store.
 func (u *Uses) imageSize(ctx context.Context, site string) (string, error) {
 	return u.events.imageSize(ctx, site)
 }

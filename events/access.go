@@ -7,9 +7,8 @@ const (
 	AccessPaid   = "paid"
 )
 
-// accessOf returns who may register for an event, "" if its editor has not said so in a way
-// that can be published. Nothing else reads the value: white space around it is ignored
-// everywhere.
+// accessOf is "" if the editor's choice cannot be published. Every reader of the value ignores
+// white space around it.
 func accessOf(values map[string]any) string {
 	switch access := textOf(values, "access"); access {
 	case AccessAnyone, AccessFree, AccessPaid:

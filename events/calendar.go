@@ -15,9 +15,9 @@ const product = "-//Lychgate//Events//EN"
 // CRLF (RFC 5545, section 3.1).
 var serialization = &ical.SerializationConfiguration{MaxLength: 75, PropertyMaxLength: 75, NewLine: "\r\n"}
 
-// calendarFrame returns what stands around the events of a calendar file (RFC 5545). name is
-// what a calendar that is subscribed to is called, "" for none. There is no METHOD: nobody is
-// invited, and PUBLISH would need an ORGANIZER (RFC 5546, section 3.2.1).
+// calendarFrame writes what stands around the events of a calendar file (RFC 5545). name is for a
+// calendar that people subscribe to, else "". There is no METHOD: nobody is invited, and PUBLISH
+// would need an ORGANIZER (RFC 5546, section 3.2.1).
 func calendarFrame(name string) (start, end string) {
 	calendar := ical.NewCalendar()
 	calendar.SetProductId(product)
@@ -34,7 +34,8 @@ func calendarFrame(name string) (start, end string) {
 // show one of no length badly, or not at all.
 const defaultLength = time.Hour
 
-// withLink returns an event, as JSON for readers, with its online link for one who may have it.
+// withLink adds the online link to an event, as JSON for readers. The caller has checked that the
+// reader may have it.
 func withLink(body, link string) (string, error) {
 	var public map[string]any
 	if err := json.Unmarshal([]byte(body), &public); err != nil {
@@ -44,9 +45,8 @@ func withLink(body, link string) (string, error) {
 	return encode(public), nil
 }
 
-// calendarEntry returns an event, as JSON for readers, as it stands in a calendar file: ""
-// for one without a date. Times are in UTC, so that no calendar needs the rules of a time
-// zone (docs/events.md#calendars).
+// calendarEntry writes an event, as JSON for readers, as a VEVENT, "" if it has no date. Times are
+// in UTC, so that no calendar needs the rules of a time zone (docs/events.md#calendars).
 func calendarEntry(body string) (string, error) {
 	var public map[string]any
 	if err := json.Unmarshal([]byte(body), &public); err != nil || textOf(public, "start") == "" {
@@ -109,9 +109,8 @@ func addLink(e *ical.VEvent, link string) {
 	e.SetProperty(ical.ComponentPropertyDescription, description+link)
 }
 
-// sequence returns a number that grows with the changes of the event, by which a calendar that
-// has it takes the newer one (RFC 5545, section 3.8.7.4): the seconds from the beginning of
-// 2026 to the last change. Calendars have room for them until 2094.
+// A calendar takes the entry with the greater number (RFC 5545, section 3.8.7.4). The number is the
+// seconds from the beginning of 2026 to the last change. Calendars have room for them until 2094.
 func sequence(updatedAt time.Time) int {
 	return max(int(updatedAt.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()), 0)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
-// This file makes copies of an event on other dates.
+// This file makes copies of an event.
 
 // MaxCopies is how many copies of an event are made at once: one for each week of a year.
 const MaxCopies = 52
@@ -27,12 +27,11 @@ type Copies struct {
 	Date  string // of the first one, such as 2031-05-08
 	Until string // there is one each week up to this date; "" for the first one alone
 
-	// Key is the caller's, who may ask again with the same one because the response was lost: then
-	// no others are made. "" is for no key.
+	// Key is as for [Service.Duplicate].
 	Key string
 }
 
-// dates returns the dates. Errors: *InvalidError.
+// dates has one date for each week, at most MaxCopies. Errors: *InvalidError.
 func (c Copies) dates() ([]time.Time, error) {
 	wrong := func(field, message string) ([]time.Time, error) {
 		return nil, &InvalidError{[]manifest.Problem{{Field: field, Message: message}}}
@@ -60,15 +59,33 @@ func (c Copies) dates() ([]time.Time, error) {
 	return dates, nil
 }
 
+// Duplicate keeps a draft with the values of an event, but for its slug and its dates. A caller may ask
+// again with the same key, because the response was lost: then it returns the draft that was made,
+// whatever that is by now, or makes it again if somebody has deleted it. "" is for no key. Errors: those
+// of Copy, but for *InvalidError.
+func (s *Service) Duplicate(ctx context.Context, site, id, key string) (Event, error) {
+	made, err := s.copies(ctx, site, id, []time.Time{{}}, key)
+	if err != nil {
+		return Event{}, err
+	}
+	return made[0], nil
+}
+
 // Copy keeps copies of an event, drafts on other dates, and returns them in that order. Their dates
 // are in their names. Its end date and the last day to register are as far from the date as the event's.
-// Errors: ErrNotFound, *InvalidError, ErrTooFast, ErrTooMany, those of the store. After one of the store,
-// some may be there: with the same key, the others are made too.
+// Errors: ErrNotFound, *InvalidError, *KeyUsedError while a copy that was made with the key is being
+// deleted, ErrTooFast, ErrTooMany, those of the store. After one of the store, some may be there: with the
+// same key, the others are made too.
 func (s *Service) Copy(ctx context.Context, site, id string, c Copies) ([]Event, error) {
 	dates, err := c.dates()
 	if err != nil {
 		return nil, err
 	}
+	return s.copies(ctx, site, id, dates, c.Key)
+}
+
+// copies keeps copies of an event on dates; a zero date is none.
+func (s *Service) copies(ctx context.Context, site, id string, dates []time.Time, key string) ([]Event, error) {
 	e, err := s.Find(ctx, site, id)
 	if err != nil {
 		return nil, err
@@ -76,7 +93,7 @@ func (s *Service) Copy(ctx context.Context, site, id string, c Copies) ([]Event,
 	made := make([]Event, len(dates))
 	missing := 0
 	for i, date := range dates {
-		if made[i], err = s.copied(ctx, &e, date, c.Key); err != nil {
+		if made[i], err = s.copied(ctx, &e, date, key); err != nil {
 			return nil, err
 		}
 		if made[i].ID == "" {
@@ -90,7 +107,7 @@ func (s *Service) Copy(ctx context.Context, site, id string, c Copies) ([]Event,
 		if made[i].ID != "" {
 			continue
 		}
-		if made[i], err = s.copyTo(ctx, &e, date, c.Key); err != nil {
+		if made[i], err = s.copyTo(ctx, &e, date, key); err != nil {
 			return nil, err
 		}
 	}
@@ -99,10 +116,15 @@ func (s *Service) Copy(ctx context.Context, site, id string, c Copies) ([]Event,
 
 // copyID is the ID of a copy on a date that a key makes.
 func (s *Service) copyID(e *Event, date time.Time, key string) string {
-	return idOf(e.Site, s.by.ID, encode([]string{"copy", e.ID, key, date.Format(dateFormat)}))
+	on := ""
+	if !date.IsZero() {
+		on = date.Format(dateFormat)
+	}
+	return idOf(e.Site, s.by.ID, encode([]string{"copy", e.ID, key, on}))
 }
 
-// copied returns the copy on a date that was made with the key, a zero one if none was.
+// copied finds a copy that an earlier request made with the key. If there is none, the event is
+// zero.
 func (s *Service) copied(ctx context.Context, e *Event, date time.Time, key string) (Event, error) {
 	if key == "" {
 		return Event{}, nil
@@ -125,20 +147,27 @@ func (s *Service) copyTo(ctx context.Context, e *Event, date time.Time, key stri
 		return Event{}, err
 	}
 	made, err := s.keep(ctx, e.Site, id, Edit{e.Theme, e.Type, values})
-	if database.ViolatedUnique(err) { // by the same request, which was sent twice
-		return s.Find(ctx, e.Site, id)
+	if !database.ViolatedUnique(err) {
+		return made, err
+	}
+	made, err = s.Find(ctx, e.Site, id) // of the same request, which was sent twice
+	if errors.Is(err, ErrNotFound) {
+		err = new(KeyUsedError)
 	}
 	return made, err
 }
 
-// valuesOn returns the values of an event as a copy on a date has them. A name has a number of code
-// points at most.
+// valuesOn moves the other dates of an event with its date, and drops the values that only one
+// event may have. most bounds the name, in code points.
 func (e *Event) valuesOn(date time.Time, most int) map[string]any {
 	values := maps.Clone(e.Values)
 	maps.DeleteFunc(values, func(key string, _ any) bool {
 		f, ok := StandardField(key)
 		return ok && f.isUnique
 	})
+	if date.IsZero() {
+		return values
+	}
 	values["event_date"] = date.Format(dateFormat)
 	if from, ok := parseDate(textOf(e.Values, "event_date")); ok {
 		for _, key := range []string{endDate, "registration_deadline"} {
@@ -156,8 +185,8 @@ func (e *Event) valuesOn(date time.Time, most int) map[string]any {
 // dated is the end of a name that was made here.
 var dated = regexp.MustCompile(`, \d{4}-\d{2}-\d{2}$`)
 
-// nameOn returns a name with a date, which tells it apart from others, in a form that is read alike in
-// all languages.
+// nameOn adds the date to a name, so that copies can be told apart. The form of the date is the
+// same in all languages.
 func nameOn(name string, date time.Time, most int) string {
 	end := ", " + date.Format(dateFormat)
 	name = dated.ReplaceAllString(name, "")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
 // An editor makes a course of an evening: one draft a week, each with its date in its name. What was
@@ -51,6 +52,61 @@ func TestCopies(t *testing.T) {
 		next := want[[]Event](t)(s.Copy(ctx, "daily", ids[0], Copies{Date: "2032-05-08"}))
 		if len(next) != 1 || next[0].Values["name"] != "Choir, 2032-05-08" {
 			t.Errorf("a copy of a copy: got %+v, want one that is called Choir, 2032-05-08", next)
+		}
+	})
+}
+
+// A duplicate without dates that is asked for twice is made once, whatever somebody makes of it. Of
+// copies that somebody has deleted, those are made again that are asked for again.
+func TestDuplicateAskedAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r, ctx := newRoom(t, db), t.Context()
+		e := r.published(map[string]any{"name": "Choir", "event_date": "2031-05-01", "speaker": "Ada"})
+		s := r.By(Editor{ID: "ada", Name: "Ada"})
+		one := want[Event](t)(s.Duplicate(ctx, "daily", e.ID, "1"))
+		if diff := cmp.Diff(map[string]any{"name": "Choir", "speaker": "Ada"}, one.Values); diff != "" || one.Status != Draft || one.Post.ID != "" {
+			t.Errorf("got %+v, want a draft without a post (-want +got): %s", one, diff)
+		}
+		want[Event](t)(s.Save(ctx, "daily", one.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball"}}, nil))
+		if again := want[Event](t)(s.Duplicate(ctx, "daily", e.ID, "1")); again.ID != one.ID || again.Values["name"] != "Ball" {
+			t.Errorf("asked again: got %+v, want %s as somebody has changed it", again, one.ID)
+		}
+		for who, key := range map[string]string{"ada": "2", "bea": "1"} {
+			if other := want[Event](t)(r.By(Editor{ID: who}).Duplicate(ctx, "daily", e.ID, key)); other.ID == one.ID {
+				t.Errorf("%s with the key %s gets the copy of ada with the key 1, want another one", who, key)
+			}
+		}
+		remove := func(id string) {
+			t.Helper()
+			if err := s.Delete(ctx, "daily", id, 0); err != nil {
+				t.Fatalf("s.Delete: %v", err)
+			}
+		}
+		remove(one.ID)
+		if again := want[Event](t)(s.Duplicate(ctx, "daily", e.ID, "1")); again.Values["name"] != "Choir" {
+			t.Errorf("asked again after it was deleted: got %+v, want a copy of %+v", again, e)
+		}
+
+		weekly := Copies{Date: "2031-05-08", Until: "2031-05-28", Key: "3"}
+		names := func(list []Event) (names []any) {
+			for _, e := range list {
+				names = append(names, e.Values["name"])
+			}
+			return names
+		}
+		made := want[[]Event](t)(s.Copy(ctx, "daily", e.ID, weekly))
+		want[Event](t)(s.Save(ctx, "daily", made[0].ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball"}}, nil))
+		remove(made[1].ID)
+		if diff := cmp.Diff([]any{"Ball", "Choir, 2031-05-15", "Choir, 2031-05-22"}, names(want[[]Event](t)(s.Copy(ctx, "daily", e.ID, weekly)))); diff != "" {
+			t.Errorf("asked again after one was deleted (-want +got): %s", diff)
+		}
+
+		// One whose post Ghost has still to take back says so.
+		want[Event](t)(s.Write(ctx, "daily", made[2].ID, 0, typeOf(t, "webinar")))
+		r.ghost.Break(platformtest.ErrDown)
+		remove(made[2].ID)
+		if _, err := s.Copy(ctx, "daily", e.ID, weekly); !errors.As(err, new(*KeyUsedError)) {
+			t.Errorf("asked again while one is being deleted: got %v, want %v", err, new(KeyUsedError))
 		}
 	})
 }

@@ -39,7 +39,8 @@ func (all dependents) removed(ctx context.Context, tx *sql.Tx, e *Event) error {
 	return nil
 }
 
-// Find returns an event that nobody has deleted. Errors: ErrNotFound, those of the store.
+// Find treats an event that somebody has deleted as missing. Errors: ErrNotFound, those of the
+// store.
 func Find(ctx context.Context, store Store, site, id string) (Event, error) {
 	if !IsID(id) {
 		return Event{}, ErrNotFound
@@ -55,8 +56,8 @@ func undeleted(e Event, err error) (Event, error) {
 	return e, err
 }
 
-// FindPublic returns the event whose page has a slug, or else that has it for an ID and is
-// published. Errors: ErrNotFound, those of the database.
+// FindPublic finds the event whose page has a slug, or else the published event that has it for an
+// ID. Errors: ErrNotFound, those of the database.
 func (s *SQL) FindPublic(ctx context.Context, site, slug string) (Event, error) {
 	return found(s.db.Read.QueryRowContext(ctx, findPublic, site, slug))
 }
@@ -86,8 +87,7 @@ func (s *SQL) holding(query string) string {
 
 const findPublic = selectEvents + ofReader
 
-// WithIDs returns the events of a site that have one of some IDs, without those that somebody has
-// deleted.
+// WithIDs finds events of a site by their IDs. Events that somebody has deleted are left out.
 func (s *SQL) WithIDs(ctx context.Context, site string, ids []string) ([]Event, error) {
 	list, err := s.in(ctx, site, "id", ids)
 	return slices.DeleteFunc(list, func(e Event) bool { return e.Status == deleted }), err

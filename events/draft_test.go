@@ -12,10 +12,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// written returns a draft that has a post.
+// The draft has a post.
 func (r *room) written(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
@@ -225,6 +226,60 @@ func TestDraftThatGhostWouldRefuse(t *testing.T) {
 	p := r.ghost.EventsPostsInOrder()[0]
 	if diff := cmp.Diff([]any{"Short.", long, "no slug"}, []any{p.Excerpt, e.Values["description"], e.Values["slug"]}); diff != "" {
 		t.Errorf("the excerpt, and the event's texts (-want +got): %s", diff)
+	}
+}
+
+// What the desk refuses to publish does not become public in Ghost either, though what is wrong with the
+// fields is made right there: Ghost would not take the post. The desk says what is missing.
+func TestStaffPublishWhatTheDeskRefuses(t *testing.T) {
+	long := strings.Repeat("x", platformtest.Limits.Head)
+	notes := func(n int) func(*Type, map[string]any) {
+		return func(of *Type, values map[string]any) {
+			of.CustomFields = append(of.CustomFields, manifest.CustomField{Key: "notes", Label: "Notes", Type: "textarea"})
+			values["notes"] = long[:n]
+		}
+	}
+	const tooLong = "The event's texts are too long for its page all together. Shorten them."
+	type edit = func(*platform.EventPost)
+	named := func(p *platform.EventPost) { p.Title = "Ball" }
+	described := func(text string) edit { return func(p *platform.EventPost) { p.Excerpt = text } }
+	long300 := strings.Repeat("é", 300)
+	for name, test := range map[string]struct {
+		name  string
+		with  func(*Type, map[string]any)
+		edits []edit // before it is published
+		want  []manifest.Problem
+	}{
+		"the template's name is too long": {"", func(of *Type, _ map[string]any) { of.PostTemplate = "custom-" + strings.Repeat("x", 94) }, []edit{named}, []manifest.Problem{
+			{Field: "type", Message: "The name of the type's template must have 100 characters at most; it has 101."},
+		}},
+		"all texts are too long":       {"", notes(len(long)), []edit{named}, []manifest.Problem{{Field: "description", Message: tooLong}}},
+		"Ghost's excerpt is too much":  {"Party", notes(len(long) - 5900), []edit{described(long300)}, []manifest.Problem{{Field: "description", Message: tooLong}}},
+		"Ghost's excerpt is cut again": {"Party", notes(len(long) - 5900), []edit{described(long300), described("Cake.")}, []manifest.Problem{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, ctx := newRoom(t, dbtest.SQLite(t)), t.Context()
+			e := r.written(map[string]any{"name": "Party", "event_date": "2031-05-01"})
+			webinar, values := typeOf(t, "webinar"), map[string]any{"name": test.name, "event_date": "2031-05-01"}
+			test.with(webinar, values)
+			want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", values}, webinar))
+			for _, edit := range test.edits {
+				r.ghost.EditPost(e.Post.ID, edit)
+				r.look(e.ID)
+			}
+			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = platform.Published })
+			e = r.look(e.ID)
+			wanted := Draft
+			if len(test.want) == 0 {
+				wanted = Published
+			}
+			if e.Status != wanted || e.Pending != nil {
+				t.Errorf("got an event that is %s, pending %+v, want %s, none", e.Status, e.Pending, wanted)
+			}
+			if diff := cmp.Diff(test.want, r.Problems(e, webinar)); diff != "" {
+				t.Errorf("what is missing (-want +got): %s", diff)
+			}
+		})
 	}
 }
 

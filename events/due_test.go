@@ -67,7 +67,7 @@ func TestPollSites(t *testing.T) {
 		looked(now.Add(-time.Hour))
 		full.Posts.pollSites(ctx)
 		if list := want[[]string](t)(store.Sites(ctx, time.Minute)); len(list) != 1 {
-			t.Error("a look that was not made counts as one")
+			t.Errorf("Sites: got %q, want 1 site: a poll for which there was no room is not claimed", list)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestDateOfTheTypeBefore(t *testing.T) {
 	}
 }
 
-// ended returns a queue that does nothing any more.
+// The queue of a process that has ended does not take any work.
 func ended(t *testing.T, store *SQL) *work.Queue {
 	t.Helper()
 	queue := queueOf(t, store)

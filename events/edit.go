@@ -27,9 +27,8 @@ const (
 	maxList = 1000
 )
 
-// checked returns the values of an edit, without those that are nothing. A draft may have
-// values that publishing refuses, but none that no field has, such as an object. Errors:
-// *InvalidError.
+// checked drops empty values. A draft may have values that publishing refuses, but none that no
+// field has, such as an object. Errors: *InvalidError.
 func (d Edit) checked() (map[string]any, error) {
 	var problems []manifest.Problem
 	wrong := func(field, message string) {
@@ -64,8 +63,8 @@ func (d Edit) checked() (map[string]any, error) {
 	return values, nil
 }
 
-// kept returns a value as it is kept. White space around a text of a standard field means nothing,
-// and a time zone may be typed in any case. Custom fields are the theme's to read.
+// In a standard field, white space around a text means nothing, and a time zone may be in any case.
+// Custom fields are the theme's to read, so they stay as they are.
 func kept(key string, value any) any {
 	text, isText := value.(string)
 	f, isStandard := StandardField(key)
@@ -105,6 +104,9 @@ func isValue(value any) bool {
 	}
 	return false
 }
+
+// IsUntouched reports whether nobody has changed an event since it was made.
+func (e *Event) IsUntouched() bool { return e.UpdatedAt.Equal(e.CreatedAt) }
 
 // isAs reports whether an event is as an editor leaves it, but for a slug that the platform
 // has made since.

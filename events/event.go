@@ -57,7 +57,7 @@ type Event struct {
 // has reports whether the type of an event has a field.
 func (e *Event) has(key string) bool { return slices.Contains(e.Shape.Fields, key) }
 
-// Text returns the value of a field that is text, "" if the type does not have the field.
+// Text is "" if the type does not have the field, or its value is not text.
 func (e *Event) Text(key string) string {
 	if !e.has(key) {
 		return ""
@@ -83,6 +83,10 @@ type Shape struct {
 	// Wrong are the fields of a draft with which it cannot be published. What a post has of
 	// them stays.
 	Wrong []string `json:"wrong,omitempty"`
+
+	// IsPostWrong means that the platform would not take the post of a draft, though none of its fields
+	// is wrong: all texts together, or what the type says of the post, are too long.
+	IsPostWrong bool `json:"is_post_wrong,omitempty"`
 
 	// Required are those of the fields in a post that have to be filled.
 	Required []string `json:"required,omitempty"`
@@ -212,9 +216,6 @@ var (
 	ErrChanged = errcode.New(errcode.Changed, "the event was changed since it was read",
 		"The event was changed since it was read. Read it again.")
 
-	// ErrKeyUsed means that another event was made with a key.
-	ErrKeyUsed = errcode.New(errcode.Invalid, "another event was made with this key", "The Idempotency-Key was used for another event.")
-
 	// ErrTooFast means that the site's staff made too many events a moment ago, and ErrTooMany
 	// that the site has too many drafts.
 	ErrTooFast = errcode.NewWait(errcode.RateLimited, time.Minute, "too many events were made a moment ago",
@@ -225,6 +226,25 @@ var (
 	// ErrNoPost means that there is nothing to cancel or to unpublish.
 	ErrNoPost = errcode.New(errcode.Conflict, "the event is not published", "The event is not published.")
 )
+
+// KeyUsedError means that another event was made with a key.
+type KeyUsedError struct {
+	ID string // of the event, "" while it is being deleted
+
+	// Revision is that of the event, 0 if somebody has changed it since it was made.
+	Revision int64
+}
+
+func (e *KeyUsedError) Error() string { return "another event was made with this key" }
+
+// Describe says what a program can do.
+func (e *KeyUsedError) Describe() errcode.Description {
+	message := "The Idempotency-Key was used for another event."
+	if e.ID == "" {
+		message = "The event that was made with this Idempotency-Key is being deleted. Send another key."
+	}
+	return errcode.Description{Code: errcode.Conflict, Message: message}
+}
 
 // InvalidError is why values cannot be kept, or an event cannot be published.
 type InvalidError struct{ Problems []manifest.Problem }

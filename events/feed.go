@@ -39,7 +39,7 @@ type Cache struct {
 	publications *publications
 }
 
-// NewCache returns an empty Cache.
+// NewCache makes an empty Cache.
 func NewCache() *Cache {
 	c := &Cache{
 		reads: semaphore.NewWeighted(maxReads), sites: recent.New[string, siteVersion](maxSites, versionTTL),
@@ -49,10 +49,10 @@ func NewCache() *Cache {
 	return c
 }
 
-// NewFeed returns a Feed of a store, with an empty Cache.
+// NewFeed reads nothing from the store yet.
 func NewFeed(store Store) *Feed { return NewCache().Feed(store) }
 
-// Feed returns a Feed that goes on with what is cached of a store.
+// Feed goes on with what is cached of the store.
 func (c *Cache) Feed(store Store) *Feed { return &Feed{Cache: c, store: store} }
 
 // UseTitles has calendars called as publications are. It is called before the Feed is used.
@@ -100,9 +100,9 @@ const (
 	readTimeout = 5 * time.Second
 )
 
-// List returns a page of a site's events, as JSON or as a calendar. That is called as the site's
-// settings say, else as its publication, and name stands in for both. It ends early where it has maxPage
-// or maxCalendar. Errors: ErrBusy, those of the store.
+// List writes a page of a site's events, as JSON or as a calendar. A calendar has its name from the
+// site's settings, else from the publication, else it is called name. The page ends early at
+// maxPage or maxCalendar bytes. Errors: ErrBusy, those of the store.
 func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form Form) (*Response, error) {
 	if form != Calendar {
 		name = ""
@@ -137,8 +137,8 @@ func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form 
 	})
 }
 
-// Event returns the event whose page has a slug, or else that has it for an ID, as JSON or as a
-// calendar. Errors: ErrNotFound, ErrBusy, those of the store.
+// Event writes the event whose page has a slug, or else the one that has it for an ID, as JSON or
+// as a calendar. Errors: ErrNotFound, ErrBusy, those of the store.
 func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Response, error) {
 	key := pageKey{site: site, slug: slug, form: form}
 	return f.respond(ctx, key, func(ctx context.Context, of siteVersion) (*page, error) {
@@ -161,8 +161,8 @@ func (f *Feed) Event(ctx context.Context, site, slug string, form Form) (*Respon
 	})
 }
 
-// CalendarWith returns the calendar file of an event as Event does, with a link for a reader who
-// may have it, and the event's name. Errors: those of Event.
+// CalendarWith writes an event's calendar file with an online link, which the caller has checked
+// that the reader may have. name is the event's. Errors: those of Event.
 func (f *Feed) CalendarWith(ctx context.Context, site, slug, link string) (file, name string, err error) {
 	response, err := f.Event(ctx, site, slug, JSON)
 	if err != nil {
@@ -191,14 +191,14 @@ func (f *Feed) CalendarWith(ctx context.Context, site, slug, link string) (file,
 // maxName is as much of an event's name as a file can be called, in code points.
 const maxName = 100
 
-// nameIn returns the name in what readers get of an event.
+// nameIn clips the name to maxName.
 func nameIn(body string) (string, error) {
 	var public struct{ Name string }
 	err := json.Unmarshal([]byte(body), &public)
 	return clip.Text(public.Name, maxName), err
 }
 
-// messages returns the texts of messaging states as JSON, an empty object for none.
+// messages is JSON, an empty object if staff have written no texts.
 func (s Settings) messages() string {
 	if s.Messages == nil {
 		return "{}"
@@ -206,8 +206,8 @@ func (s Settings) messages() string {
 	return encode(s.Messages)
 }
 
-// respond returns the page that is cached, or makes it. Errors: ErrBusy, those of write, and of
-// the store.
+// respond makes the page if it is not cached, once for all readers who wait for it. Errors:
+// ErrBusy, those of write, and those of the store.
 func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Context, siteVersion) (*page, error)) (*Response, error) {
 	cached := f.pages.acquire(key)
 	site, err := f.site(ctx, key.site)
@@ -264,7 +264,7 @@ func (f *Feed) read(ctx context.Context, query func(context.Context) error) erro
 	return query(reading)
 }
 
-// site returns the version of a site, and its settings.
+// site may be as old as versionTTL.
 func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
 	if known, ok := f.sites.Get(site); ok {
 		return known, nil

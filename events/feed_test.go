@@ -52,7 +52,7 @@ func (s *oddStore) count(n int) {
 	s.most = max(s.most, s.asked)
 }
 
-// now returns how many questions there are.
+// now counts the queries so far.
 func (s *oddStore) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,14 +73,14 @@ func (s *oddStore) Body(ctx context.Context, site, slug string) (string, error) 
 	return s.Store.Body(ctx, site, slug)
 }
 
-// bodyOf returns what a reader gets, and ends the answer.
-func bodyOf(t *testing.T, answer *Response, err error) string {
+// bodyOf also closes the response.
+func bodyOf(t *testing.T, response *Response, err error) string {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("want a response, got %v", err)
 	}
-	defer answer.Close()
-	text, err := io.ReadAll(answer)
+	defer response.Close()
+	text, err := io.ReadAll(response)
 	if err != nil {
 		t.Fatalf("reading the response: %v", err)
 	}
@@ -93,8 +93,8 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 	store := &oddStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
 	f, q := NewFeed(store), PublicQuery{Most: 10}
 	list := func() string {
-		answer, err := f.List(t.Context(), "daily", "", q, JSON)
-		return bodyOf(t, answer, err)
+		response, err := f.List(t.Context(), "daily", "", q, JSON)
+		return bodyOf(t, response, err)
 	}
 	first := list()
 	store.isAway = true
@@ -136,8 +136,8 @@ func TestPagesEndEarly(t *testing.T) {
 		for kind, total := range map[string]int{"": 60, "party": 20, "concert": 0} {
 			seen, pages := make(map[string]bool), 0
 			for from := new(0); from != nil; pages++ {
-				answer, err := f.List(t.Context(), "daily", "", PublicQuery{Type: kind, From: *from, Most: MaxPublic}, JSON)
-				text := bodyOf(t, answer, err)
+				response, err := f.List(t.Context(), "daily", "", PublicQuery{Type: kind, From: *from, Most: MaxPublic}, JSON)
+				text := bodyOf(t, response, err)
 				var page struct {
 					Events []struct{ Slug string }
 					Total  int
@@ -167,8 +167,8 @@ func TestPagesEndEarly(t *testing.T) {
 // An event that is larger than a page is on a page of its own.
 func TestLargeEvent(t *testing.T) {
 	f := NewFeed(fill(t, dbtest.SQLite(t), 2, maxPage))
-	answer, err := f.List(t.Context(), "daily", "", PublicQuery{Most: 10}, JSON)
-	if text := bodyOf(t, answer, err); !strings.HasSuffix(text, `"total":2,"next":1,"messages":{}}`) {
+	response, err := f.List(t.Context(), "daily", "", PublicQuery{Most: 10}, JSON)
+	if text := bodyOf(t, response, err); !strings.HasSuffix(text, `"total":2,"next":1,"messages":{}}`) {
 		t.Errorf("the page ends %s", text[len(text)-50:])
 	}
 }
@@ -179,7 +179,7 @@ func TestReadersShareEvents(t *testing.T) {
 	const size = 20 << 10
 	store := fill(t, dbtest.SQLite(t), 60, size)
 	f := NewFeed(store)
-	var answers []*Response
+	var responses []*Response
 	for n := range 200 {
 		form, kind := JSON, ""
 		if n%2 > 0 {
@@ -188,13 +188,13 @@ func TestReadersShareEvents(t *testing.T) {
 		if n%4 > 1 {
 			kind = "webinar"
 		}
-		answers = append(answers, want[*Response](t)(f.List(t.Context(), "daily", "", PublicQuery{From: n % 40, Most: 1000 - n, Type: kind}, form)))
+		responses = append(responses, want[*Response](t)(f.List(t.Context(), "daily", "", PublicQuery{From: n % 40, Most: 1000 - n, Type: kind}, form)))
 	}
 	if most := 60*(size+4096) + 200*4096; f.pages.size > most {
 		t.Errorf("200 readers hold %d bytes, want at most %d", f.pages.size, most)
 	}
-	for _, answer := range answers {
-		answer.Close()
+	for _, body := range responses {
+		body.Close()
 	}
 	f.pages.mu.Lock()
 	defer f.pages.mu.Unlock()
@@ -223,13 +223,13 @@ func TestReadersHoldAllThatTheyMay(t *testing.T) {
 	}
 	first, second := want[*Response](t)(ask(0)), want[*Response](t)(ask(10))
 	if first.IsUrgent() {
-		t.Error("it is urgent before anybody is refused, want not urgent")
+		t.Error("IsUrgent: got true before any reader was refused, want false")
 	}
 	if _, err := ask(20); !errors.Is(err, ErrBusy) {
 		t.Errorf("with no room left: %v, want %v", err, ErrBusy)
 	}
 	if !first.IsUrgent() {
-		t.Error("it is not urgent though a reader was refused, want urgent")
+		t.Error("IsUrgent: got false after a reader was refused, want true")
 	}
 	same := want[*Response](t)(ask(0)) // which takes no more room
 	first.Close()
@@ -282,7 +282,7 @@ func TestPageReader(t *testing.T) {
 		start, end := rapid.StringN(0, 3, 9).Draw(t, "start"), rapid.StringN(0, 3, 9).Draw(t, "end")
 		p := newPage(pageKey{}, start, separator, end, pieces)
 		if err := iotest.TestReader(io.NewSectionReader(p, 0, p.size), []byte(start+strings.Join(texts, separator)+end)); err != nil {
-			t.Fatalf("%q, %q: %v", texts, separator, err)
+			t.Fatalf("reading the pieces %q with separator %q: %v", texts, separator, err)
 		}
 	})
 }

@@ -22,8 +22,8 @@ type Field struct {
 	Help    string   // "" where the label says it all
 	Choices []Choice // of an AccessKind
 
-	// limit returns how many code points the platform takes. It is nil for what only
-	// Lychgate keeps.
+	// limit is how many code points the platform takes. It is nil for a field that only Lychgate
+	// stores.
 	limit func(platform.PostLimits) int
 
 	// with is the key of the field that it comes with: a type that has that field has this one
@@ -41,7 +41,8 @@ type Field struct {
 	// isUnique means that a duplicate of the event does not get the value.
 	isUnique bool
 
-	// spell returns a text as it is kept. It is nil for one that is kept as it is typed.
+	// spell normalizes a text before it is stored. It is nil for a field that is stored as it is
+	// typed.
 	spell func(text string) string
 
 	// check says what is wrong with a text that its kind allows, "" for nothing.
@@ -157,7 +158,7 @@ var editorFields = func() (fields []*Field) {
 	return fields
 }()
 
-// EditorKeys returns the keys of all standard fields, in the order of the editor.
+// EditorKeys lists all standard fields in the order of the editor.
 func EditorKeys() (keys []string) {
 	for _, f := range editorFields {
 		keys = append(keys, f.Key)
@@ -168,7 +169,7 @@ func EditorKeys() (keys []string) {
 // IsEnd reports whether the field says at which time the event ends.
 func (f *Field) IsEnd() bool { return f.isEnd }
 
-// StandardField returns the standard field with a key, and false if there is none.
+// StandardField is for reading only: all callers share the field.
 func StandardField(key string) (*Field, bool) {
 	i := slices.IndexFunc(standardFields, func(f Field) bool { return f.Key == key })
 	if i < 0 {
@@ -177,8 +178,7 @@ func StandardField(key string) (*Field, bool) {
 	return &standardFields[i], true
 }
 
-// Limit returns how many code points of the field the platform takes, 0 for what it does not
-// keep.
+// Limit is in code points. It is 0 for a field that the platform does not store.
 func (f *Field) Limit(of platform.PostLimits) int {
 	if f.limit == nil {
 		return 0

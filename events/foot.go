@@ -23,8 +23,8 @@ const (
 // points: so the text is never too long for a platform.
 const maxPlace = 300
 
-// foot returns what an event puts at the end of its page: for readers without JavaScript, when
-// and where it is, whether it is cancelled, and how to register.
+// foot writes what readers without JavaScript see at the end of the page: the time and the place,
+// whether the event is cancelled, and how to register.
 func (e *Event) foot(of sitePage) string {
 	var text strings.Builder
 	add := func(language, markup string) {
@@ -87,8 +87,7 @@ func (w When) text() string {
 	return text + " (" + w.Start.Location().String() + ")"
 }
 
-// withFoot returns the HTML at the end of a page with the part of an event, "" for none, in
-// place of the one that was there.
+// withFoot replaces an event's part of the HTML at the end of a page. part "" removes it.
 func withFoot(code, part string) string {
 	return withPart(code, part, footStart, footEnd, func(rest string) string {
 		_, rest, _ = strings.Cut(rest, noscriptEnd)

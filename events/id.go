@@ -14,10 +14,9 @@ func IsID(text string) bool {
 	return len(text) == idLength && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
-// newID returns an ID, which is a valid part of a slug.
+// The ID is a valid part of a slug.
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// newRevision returns a revision that no event had.
 func newRevision() int64 {
 	n, err := rand.Int(rand.Reader, big.NewInt(1<<53))
 	if err != nil {

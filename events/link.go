@@ -10,8 +10,8 @@ import (
 // text is never too long for a platform.
 const maxLink = 2000
 
-// linkOf returns a link to an address, "" if that is of no page. It is without quotes: in
-// these, Ghost would write the address of the publication in another way.
+// linkOf is "" if the address is not that of a page. The HTML has no quotes around the address: in
+// quotes, Ghost would rewrite the address of the publication.
 func linkOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(u.String()) > maxLink {

@@ -8,7 +8,7 @@ const (
 	maxKnownLater = 4 << 10
 )
 
-// object returns the linked data.
+// object is JSON-LD with schema.org's Event, in the order in which standardFields adds to it.
 func (of linkedEvent) object() object {
 	linked := object{{"@context", "https://schema.org"}, {"@type", "Event"}}
 	for _, f := range standardFields {

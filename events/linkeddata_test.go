@@ -27,7 +27,6 @@ var dailyPage = sitePage{
 	publication: platform.Publication{Title: "The Daily", URL: "https://news.example.com/"}, takesRegistrations: true,
 }
 
-// linkedOf returns what search engines get of an event.
 func linkedOf(t *testing.T, e *Event, page sitePage, address string) map[string]any {
 	t.Helper()
 	content := scriptsOf(t, e.head(page, address))[`type="application/ld+json"`]
@@ -39,7 +38,7 @@ func linkedOf(t *testing.T, e *Event, page sitePage, address string) map[string]
 		t.Errorf("%s has the link, which is not for everybody", content)
 	}
 	for _, problem := range unfit(linked) {
-		t.Errorf("%s: %s", content, problem)
+		t.Errorf("%s: %s, want no problem", content, problem)
 	}
 	return linked
 }
@@ -335,7 +334,7 @@ func isLocation(value any, of map[string]any) string {
 	return needs(kinds != "" && of["eventAttendanceMode"] == mode, fmt.Sprintf("is %v, and the mode %v", value, of["eventAttendanceMode"]))
 }
 
-// unfit returns what Google would find in an event.
+// unfit applies rules, which are Google's.
 func unfit(linked map[string]any) (problems []string) {
 	for _, rule := range rules {
 		value, ok := linked[rule.property]
@@ -404,7 +403,7 @@ func TestLinkedPost(t *testing.T) {
 			t.Errorf("%s (-want +got): %s", what, diff)
 		}
 		if problems := unfit(linked()); problems != nil {
-			t.Errorf("%s: %q", what, problems)
+			t.Errorf("%s: got problems %q, want none", what, problems)
 		}
 	}
 	address := "https://news.example.com/gates-2/"

@@ -52,7 +52,7 @@ func (e *entry) slot(form Form) **piece {
 	return &e.json
 }
 
-// ofType returns the entries of a type, "" for any.
+// The type "" is any.
 func (l *listing) ofType(kind string) []*entry {
 	var chosen []*entry
 	for i := range l.entries {
@@ -73,7 +73,7 @@ type listings struct {
 	size   int // entries of all listings, and one more for each
 }
 
-// get returns the events of a version of a site.
+// get reads the store once for each version of a site, or after responseTTL.
 func (c *listings) get(ctx context.Context, store Store, key listingKey, version int64) (*listing, error) {
 	c.mu.Lock()
 	known := c.cached[key]
@@ -119,8 +119,8 @@ type readEvents struct {
 	entries  int      // how many entries the pieces are of
 }
 
-// read returns the pieces of entries, up to what a page may have. An event that readers do
-// not find any more has none.
+// read stops at maxPage or maxCalendar bytes. An event that readers no longer find has no piece,
+// but is counted in entries.
 func (c *listings) read(ctx context.Context, store Store, site string, entries []*entry, form Form) (r readEvents, err error) {
 	most := maxPage
 	if form == Calendar {
@@ -146,7 +146,7 @@ func (c *listings) read(ctx context.Context, store Store, site string, entries [
 	return r, nil
 }
 
-// readBatch returns the pieces of at most PublicBatch entries, nil for those that are gone.
+// readBatch takes at most PublicBatch entries. The piece of an event that is gone is nil.
 func (c *listings) readBatch(ctx context.Context, store Store, site string, batch []*entry, form Form, r *readEvents) ([]*piece, error) {
 	slots := make([]**piece, len(batch))
 	for i, e := range batch {

@@ -18,14 +18,14 @@ const maxListBytes = 256 << 10
 const countMade = `SELECT COALESCE(SUM(CASE WHEN status = $2 THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN created_at > $3 THEN 1 ELSE 0 END), 0)
 	FROM events WHERE site = $1`
 
-// CountMade implements [Store].
+// CountMade also counts events that are being deleted as made.
 func (s *SQL) CountMade(ctx context.Context, site string, span time.Duration) (drafts, made int, err error) {
 	since := s.db.Now().Add(-span).UnixMilli()
 	err = s.db.Read.QueryRowContext(ctx, countMade, site, string(Draft), since).Scan(&drafts, &made)
 	return drafts, made, wrap("counting events", err)
 }
 
-// List implements [Store].
+// List counts the events of all pages with a query of its own.
 func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	var where database.Query
 	where.Add(` WHERE site = ? AND status <> ?`, site, string(deleted))
@@ -47,7 +47,9 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		where.Add(` AND type = ?`, q.Type)
 	}
 	if !q.From.IsZero() {
-		where.Add(` AND starts_at < ? AND over_at > ?`, q.Until.UnixMilli(), q.From.UnixMilli())
+		where.Add(` AND starts_at < ?`, q.Until.Add(zonesApart).UnixMilli()) // for the index
+		where.Add(` AND (day_from < ? AND day_until > ? OR COALESCE(day_from, ?) = ? AND starts_at < ? AND over_at > ?)`,
+			dateIn(q.Until).UnixMilli(), dateIn(q.From).UnixMilli(), noDate.UnixMilli(), noDate.UnixMilli(), q.Until.UnixMilli(), q.From.UnixMilli())
 	}
 	where.AddSearch("name", q.Text)
 	page := Page{}
@@ -74,7 +76,7 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 	return page, nil
 }
 
-// OfPosts implements [Store].
+// OfPosts includes the posts of events that are being deleted.
 func (s *SQL) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
 	if len(posts) == 0 {
 		return nil, nil

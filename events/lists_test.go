@@ -96,7 +96,6 @@ func TestMemoryOfLists(t *testing.T) {
 	runtime.KeepAlive(pages)
 }
 
-// CountMade implements [Store].
 func (c *crowdedStore) CountMade(ctx context.Context, site string, span time.Duration) (int, int, error) {
 	drafts, made, err := c.SQL.CountMade(ctx, site, span)
 	return drafts + c.drafts, made + c.made, err
@@ -136,7 +135,7 @@ func TestTooManyDrafts(t *testing.T) {
 					t.Fatalf("event %d: %v, want %v", i, err, want)
 				}
 			}
-			makers["duplicate"] = func() (Event, error) { return r.Duplicate(t.Context(), "daily", made.ID) }
+			makers["duplicate"] = func() (Event, error) { return r.Duplicate(t.Context(), "daily", made.ID, "") }
 			last := test.want[len(test.want)-1]
 			for what, makeOne := range makers {
 				if _, err := makeOne(); !errors.Is(err, last) {

@@ -103,17 +103,17 @@ func TestNotedBeforeIt(t *testing.T) {
 	})
 	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 	if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Slug != draftSlug(e.ID) || posts[0].Status != platform.Draft || e.Pending == nil {
-		t.Errorf("%+v, %+v", posts, e)
+		t.Errorf("got posts %+v, event %+v, want 1 draft under %s, pending", posts, e, draftSlug(e.ID))
 	}
 	isFull.Store(false)
 	r.due(e)
 	r.sync(e.ID)
 	if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Slug != "party" || posts[0].Status != platform.Published {
-		t.Errorf("%+v", posts)
+		t.Errorf("got posts %+v, want 1 that is published under party", posts)
 	}
 	r.ghost.Do(func() {
 		if len(h.Firsts) < 2 || !h.Firsts[0] || slices.Contains(h.Firsts[1:], true) {
-			t.Errorf("%v", h.Firsts)
+			t.Errorf("isFirst: got %v, want true for the first call alone", h.Firsts)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestLatePost(t *testing.T) {
 	r.sync(e.ID)
 	e = want[Event](t)(r.Find(t.Context(), "daily", e.ID))
 	if posts := r.ghost.EventsPostsInOrder(); len(posts) != 1 || posts[0].Status != "published" || e.Pending != nil || !e.lateAt.IsZero() {
-		t.Errorf("%+v, %+v", posts, e)
+		t.Errorf("got posts %+v, event %+v, want 1 published post, nothing pending or to check", posts, e)
 	}
 }
 
@@ -151,6 +151,6 @@ func TestLatePostOfASavedEvent(t *testing.T) {
 	want[Event](t)(r.Save(ctx, "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}, webinar))
 	e = want[Event](t)(r.Find(ctx, "daily", e.ID))
 	if e.lateAt.IsZero() {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v, want a time to check for a second post", e)
 	}
 }

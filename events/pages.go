@@ -89,7 +89,7 @@ func newPage(key pageKey, start, separator, end string, pieces []*piece) *page {
 	return p
 }
 
-// part returns the start, a piece or a separator by turns, or the end.
+// Parts are the start, pieces with a separator between them, and the end.
 func (p *page) part(i int) string {
 	switch {
 	case i == 0:
@@ -130,7 +130,7 @@ type pageCache struct {
 	refusedAt time.Time
 }
 
-// acquire returns the page that is cached for a key, nil for none. It must be released.
+// acquire is nil if no page is cached. A page must be released.
 func (c *pageCache) acquire(key pageKey) *page {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,8 +176,7 @@ func (c *pageCache) release(p *page) {
 	}
 }
 
-// acquirePieces returns the pieces in some slots, nil for those that no page has. They must be
-// released.
+// acquirePieces has nil for slots without a piece. The pieces must be released.
 func (c *pageCache) acquirePieces(slots []**piece) []*piece {
 	c.mu.Lock()
 	defer c.mu.Unlock()

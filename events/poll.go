@@ -102,6 +102,7 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 		before, was := now.body, *now
 		was.Values = maps.Clone(now.Values)
 		now.UpdatedAt = s.store.Now().UTC().Truncate(time.Millisecond)
+		s.recheck(now, now.followTexts(*p))
 		now.follow(*p)
 		if did := now.since(&was); did != "" {
 			if err := s.store.Note(ctx, tx, Key{now.Site, now.ID}, Editor{}, did); err != nil {
@@ -127,14 +128,18 @@ func (p Post) same(is platform.EventPost) bool {
 	return p.Title == is.Title && p.Slug == is.Slug && p.Excerpt == is.Excerpt && p.Picture == is.Picture && p.Alt == is.Alt && p.Status == is.Status && p.URL == is.URL && p.PublishAt.Equal(is.PublishAt)
 }
 
-// follow makes the changes in an event that staff have made in its post. What an editor has
-// changed of a draft meanwhile stays. An event whose post they publish is published too, if
-// nobody has changed it since it was.
-func (e *Event) follow(p platform.EventPost) {
+// followTexts makes the changes in an event that staff have made in the texts of its post, and returns
+// the fields that have them. What an editor has changed of a draft meanwhile stays.
+func (e *Event) followTexts(p platform.EventPost) (changed []string) {
 	last := e.Post
-	if p.Title != last.Title && (e.title() == last.Title) {
-		e.set("name", p.Title)
-		e.recheck("name")
+	take := func(key, text string) {
+		e.set(key, text)
+		if e.has(key) {
+			changed = append(changed, key)
+		}
+	}
+	if p.Title != last.Title && e.title() == last.Title {
+		take("name", p.Title)
 	}
 	for _, field := range []struct{ key, was, is string }{
 		{"description", last.Excerpt, p.Excerpt},
@@ -143,10 +148,16 @@ func (e *Event) follow(p platform.EventPost) {
 		{"slug", last.Slug, p.Slug},
 	} {
 		if field.is != field.was && textOf(e.Values, field.key) == field.was {
-			e.set(field.key, field.is)
-			e.recheck(field.key)
+			take(field.key, field.is)
 		}
 	}
+	return changed
+}
+
+// follow makes of an event what staff have made of its post. An event whose post they publish is
+// published too, if it can be.
+func (e *Event) follow(p platform.EventPost) {
+	last := e.Post
 	switch {
 	case p.Status == last.Status:
 	case p.Status == platform.Published && e.Status == Draft && e.Shape.Checked != "":
@@ -163,22 +174,6 @@ func (e *Event) follow(p platform.EventPost) {
 	e.body = ""
 	if e.Status.isPublic() && e.Post.isShown() {
 		e.body = e.publicJSON()
-	}
-}
-
-// recheck notes that staff have given a field of a draft a text in its post, which the platform
-// takes, or have left it without.
-func (e *Event) recheck(key string) {
-	if e.Status != Draft || !e.has(key) {
-		return
-	}
-	wasWrong := len(e.Shape.Wrong) > 0
-	e.Shape.Wrong = slices.DeleteFunc(slices.Clone(e.Shape.Wrong), func(wrong string) bool { return wrong == key })
-	if textOf(e.Values, key) == "" && slices.Contains(e.Shape.Required, key) {
-		e.Shape.Wrong = append(e.Shape.Wrong, key)
-		e.Shape.Checked = ""
-	} else if wasWrong && len(e.Shape.Wrong) == 0 {
-		e.Shape.Checked = Published
 	}
 }
 

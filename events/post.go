@@ -20,8 +20,8 @@ func (e *Event) title() string {
 	return cmp.Or(e.Text("name"), e.Shape.Label, "(Untitled)")
 }
 
-// onto returns what a post is to be. What an editor has not changed since it was last
-// synced stays as staff have it on the platform. page is what it has beside.
+// onto changes a post to what the event wants. A field that the editor has not changed since the
+// last sync stays as staff have it on the platform. page is the site's part.
 func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	if !e.wantsPost() {
 		if p.Status == platform.Published || p.Status == platform.Scheduled {
@@ -69,9 +69,9 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	return p
 }
 
-// onPage returns an event as its page has it, nil for a page that has nothing of it. The post of a
-// draft has what readers get once staff publish it on the platform. It has nothing of an event that
-// cannot be published, nor of one that is a draft though its post is published.
+// onPage is the event as its page shows it, nil if the page has nothing of it. The post of a draft
+// has what readers get once staff publish it on the platform. An event that cannot be published is
+// not on its page, nor is a draft whose post staff have published.
 func (e *Event) onPage() *Event {
 	if e.Status.isPublic() {
 		return e
@@ -107,7 +107,7 @@ func (e *Event) pick(key, wanted, last, is string) string {
 	return pick(wanted, last, is)
 }
 
-// pick returns what an editor wants if that has changed, and otherwise what is there.
+// pick prefers the editor's text only if the editor has changed it since the last sync.
 func pick(wanted, last, is string) string {
 	if wanted != last {
 		return wanted
@@ -115,7 +115,7 @@ func pick(wanted, last, is string) string {
 	return is
 }
 
-// with returns an event with the texts of its post.
+// with takes over what staff have changed in the post.
 func (e *Event) with(p platform.EventPost) *Event {
 	merged := *e
 	merged.Values = make(map[string]any, len(e.Values))

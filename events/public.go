@@ -9,9 +9,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// public returns what readers get of an event (docs/events.md#for-readers-scripts) whose page is
-// a post: the zero value for that page itself, which does without its address. Fields that the
-// event's type does not have are left out.
+// public is what readers get of an event (docs/events.md#for-readers-scripts). page is its post; it
+// is zero on that page itself, which needs no address. Fields that the event's type does not have
+// are left out.
 func (e *Event) public(page Post) object {
 	values, custom := e.valuesShown()
 	of := shownEvent{values, whenOf(values), page}
@@ -38,14 +38,14 @@ func (e *Event) publicJSON() string {
 	return string(text)
 }
 
-// shown returns the values of standard fields that the type of an event has.
+// shown leaves out fields that the event's type does not have, and the theme's own.
 func (e *Event) shown() map[string]any {
 	standard, _ := e.valuesShown()
 	return standard
 }
 
-// valuesShown returns the values of fields that the type of an event has: of standard fields,
-// and of the theme's own.
+// valuesShown leaves out fields that the event's type does not have. custom are the theme's own
+// fields.
 func (e *Event) valuesShown() (standard, custom map[string]any) {
 	standard, custom = make(map[string]any, len(e.Values)), make(map[string]any)
 	for key, value := range e.Values {
@@ -60,8 +60,8 @@ func (e *Event) valuesShown() (standard, custom map[string]any) {
 	return standard, custom
 }
 
-// When returns when an event is. Readers do not get what its type does not have, and a draft has
-// no type yet.
+// When uses only fields that the type of a published event has, since readers get no others. A
+// draft has no type yet, so all its fields count.
 func (e *Event) When() When {
 	if e.Status.isPublic() {
 		return whenOf(e.shown())
@@ -84,9 +84,9 @@ const (
 	scriptEnd = ` async blocking="render">`
 )
 
-// head returns what an event puts into the head of its page: schema.org's Event for search
-// engines, the event as JSON for scripts, and the script that shows it. address is that of the
-// page, "" while nobody knows it.
+// head writes the event's part of the page's head: schema.org's Event for search engines, the event
+// as JSON for scripts, and the script that shows it. address is the page's, "" while it is not
+// known.
 func (e *Event) head(of sitePage, address string) string {
 	public := e.public(Post{})
 	linked := linkedEvent{
@@ -109,8 +109,8 @@ var shownScript = regexp.MustCompile(`^\n<script src=[^"<> ]*` + regexp.QuoteMet
 // be the one that a reader is at.
 var unquoted = strings.NewReplacer("&", "%26", "=", "%3D")
 
-// announced returns the start that readers were first told since the event was published, as JSON
-// has it, "" for none.
+// announced is the start that readers were first told since the event was published, as JSON has
+// it. It is "" if they were told none.
 func (e *Event) announced() string {
 	if e.Post.Start != "" {
 		return e.Post.Start
@@ -118,7 +118,7 @@ func (e *Event) announced() string {
 	return startOf(e.body) // of an event that was published before that was kept
 }
 
-// startOf returns the start in what readers get of an event as JSON, "" for none.
+// startOf takes JSON for readers. "" means that the event has no start.
 func startOf(body string) string {
 	_, rest, isThere := strings.Cut(body, `,"start":"`)
 	start, _, _ := strings.Cut(rest, `"`)
@@ -128,14 +128,12 @@ func startOf(body string) string {
 	return start
 }
 
-// script returns a script element with JSON, in which nothing ends the element: <, > and &
-// are escaped, and so are U+2028 and U+2029.
+// The JSON cannot end the script element: <, >, &, U+2028 and U+2029 are escaped.
 func script(attributes string, content any) string {
 	return "<script " + attributes + ">" + encode(content) + "</script>"
 }
 
-// withHead returns the HTML in the head of a page with the part of an event, "" for none,
-// in place of the one that was there.
+// withHead replaces an event's part of the HTML in the head of a page. part "" removes it.
 func withHead(code, part string) string {
 	return withPart(code, part, headStart, headEnd, func(rest string) string {
 		_, rest, _ = strings.Cut(rest, headID)
@@ -144,8 +142,8 @@ func withHead(code, part string) string {
 	})
 }
 
-// withPart returns HTML with a part, "" for none, in place of the one between start and end.
-// behind returns what follows a part that has lost its end.
+// withPart replaces what is between start and end. part "" removes it. If end is missing, behind
+// cuts the part from the rest.
 func withPart(code, part, start, end string, behind func(rest string) string) string {
 	before, rest, found := strings.Cut(code, start)
 	if !found {

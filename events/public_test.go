@@ -19,7 +19,7 @@ var shape = Shape{Fields: append(EditorKeys(), "speaker", "price", "captions")}
 
 var updatedAt = time.Date(2026, time.May, 4, 15, 0, 0, 123456789, time.UTC)
 
-// newEvent returns a published event of the shape.
+// The event is published, and has the fields of shape.
 func newEvent(values map[string]any) *Event {
 	values["name"] = "Gates"
 	return &Event{
@@ -149,8 +149,8 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// scriptsOf returns the contents of the two scripts of a head, by their attributes. Nothing
-// but their own tags is in it as markup.
+// The keys are the attributes of the two scripts. The test fails if the scripts contain other
+// markup.
 func scriptsOf(t *testing.T, head string) map[string]string {
 	t.Helper()
 	lines := strings.Split(head, "\n")

@@ -56,8 +56,8 @@ func (s *sitePages) UseCache(c *Cache) { s.publications = c.publications }
 // UsePages sets what the posts of events have. It must be called before Run.
 func (s *sitePages) UsePages(p Pages) { s.pages = p }
 
-// sitePage returns what the posts of a site have now. While the platform does not say what its
-// publication is, that is English and has no name, and isKnown is false. Errors: those of the store.
+// sitePage is the site's part of its posts. While the platform does not respond, the publication
+// has no name, its language is English, and isKnown is false. Errors: those of the store.
 func (s *sitePages) sitePage(ctx context.Context, host platform.EventHost, site string) (p sitePage, isKnown bool, err error) {
 	_, settings, err := s.store.Version(ctx, site)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *sitePages) sitePage(ctx context.Context, host platform.EventHost, site 
 	return p, true, nil
 }
 
-// publication returns the publication of a site. Errors: those of the platform.
+// publication is cached for publicationTTL. Errors: those of the platform.
 func (s *sitePages) publication(ctx context.Context, host platform.EventHost, site string) (platform.Publication, error) {
 	if p, isKnown := s.publications.Get(site); isKnown {
 		return p, nil
@@ -93,9 +93,8 @@ func (s *sitePages) publication(ctx context.Context, host platform.EventHost, si
 	return p, nil
 }
 
-// Title returns what readers know the publication of a site by, "" while that is not known. The
-// platform is asked once a minute at most, and whoever asks waits for it only if there is no
-// earlier title.
+// Title is what readers know the publication by, "" while that is not known. The platform is asked
+// at most once a minute. The caller waits for it only if no earlier title is known.
 func (s *sitePages) Title(ctx context.Context, site string) string {
 	title, isKnown := s.publications.titles.Get(site)
 	_, isAsked := s.publications.asked.Get(site)
@@ -115,8 +114,9 @@ func (s *sitePages) Title(ctx context.Context, site string) string {
 	return p.Title
 }
 
-// Calendar returns the address of the calendar of all events of a site, to which readers subscribe,
-// "" if no readers are served. origin is where the site is as long as the platform does not say.
+// Calendar is the address of the calendar with all events of a site, to which readers subscribe. It
+// is "" if no readers are served. origin is used while the platform does not say where the
+// publication is.
 func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 	if s.pages.List == "" {
 		return ""
@@ -130,8 +130,7 @@ func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 	return origin + (&url.URL{Path: s.pages.List + ".ics"}).EscapedPath()
 }
 
-// Zone returns the time zone of a site's publication, UTC if it has none. Errors: those of the
-// platform.
+// Zone is UTC if the publication has no valid time zone. Errors: those of the platform.
 func (s *sitePages) Zone(ctx context.Context, site string) (*time.Location, error) {
 	host := s.hosts(site)
 	if host == nil {

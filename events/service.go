@@ -1,14 +1,11 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/base32"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,15 +36,15 @@ type Service struct {
 	by         Editor
 }
 
-// By returns the service for an editor: posts are made in their name, and so is what is done.
+// By sets the editor who is the author of new posts, and who is named in the history.
 func (s *Service) By(e Editor) *Service {
 	theirs := *s
 	theirs.by = e
 	return &theirs
 }
 
-// New returns a Service whose Posts need Run, and has a queue sync events. hosts returns the
-// platform of a site, nil for a site that this process does not serve.
+// New registers the kind of work that syncs events with the queue. Posts needs its Run. hosts is
+// nil for a site that this process does not serve.
 func New(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents ...Dependent) *Service {
 	return &Service{
 		Posts: newPosts(store, queue, hosts, logger, dependents),
@@ -59,12 +56,12 @@ func New(store Store, queue *work.Queue, hosts func(site string) platform.EventH
 // some milliseconds, and has at most maxListBytes and one event.
 const maxLists = 4
 
-// OfPosts returns those of at most 100 posts that events of a site have.
+// OfPosts filters at most 100 posts to those of the site's events.
 func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]string, error) {
 	return s.store.OfPosts(ctx, site, posts)
 }
 
-// Now returns the time by the store's clock.
+// Now is the store's clock.
 func (s *Service) Now() time.Time { return s.store.Now() }
 
 // Tally counts events for the lists of a site, whose months are in a time zone.
@@ -76,7 +73,7 @@ func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Lo
 	return s.store.Tally(ctx, site, q, zone)
 }
 
-// List returns events of a site.
+// List waits while maxLists lists are read.
 func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) {
 	if err := s.listing.Acquire(ctx, site); err != nil {
 		return Page{}, err
@@ -85,7 +82,7 @@ func (s *Service) List(ctx context.Context, site string, q Query) (Page, error) 
 	return s.store.List(ctx, site, q)
 }
 
-// Find returns an event. Errors: ErrNotFound.
+// Find fails with ErrNotFound also for an event that is being deleted.
 func (s *Service) Find(ctx context.Context, site, id string) (Event, error) {
 	return Find(ctx, s.store, site, id)
 }
@@ -134,8 +131,7 @@ func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, err
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the response
-// was lost: then it returns the event that was made. Errors: ErrKeyUsed, ErrNotFound if the
-// event is being deleted, those of Create.
+// was lost: then it returns the event that was made. Errors: *KeyUsedError, those of Create.
 func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Edit) (Event, error) {
 	values, err := d.checked()
 	if err != nil {
@@ -150,40 +146,37 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 			return e, nil
 		}
 		made, err = s.Find(ctx, site, id) // which was made at the same moment
-		if err != nil && !database.ViolatedUnique(failure) {
+		switch isThere := database.ViolatedUnique(failure); {
+		case err != nil && !isThere:
 			err = failure
+		case errors.Is(err, ErrNotFound):
+			err = new(KeyUsedError)
 		}
 	}
 	if err == nil && !made.isAs(d) {
-		err = ErrKeyUsed
+		err = made.keyUsed()
 	}
 	return made, err
 }
 
-// Made returns the event that an editor has made with a key. Errors: ErrNotFound.
+// keyUsed is the error for somebody who wants to make another event with the key of this one.
+func (e *Event) keyUsed() error {
+	used := &KeyUsedError{ID: e.ID}
+	if e.IsUntouched() {
+		used.Revision = e.Revision
+	}
+	return used
+}
+
+// Made finds the event that an editor has created with an idempotency key. Errors: ErrNotFound.
 func (s *Service) Made(ctx context.Context, site, editor, key string) (Event, error) {
 	return s.Find(ctx, site, idOf(site, editor, key))
 }
 
-// idOf returns the ID of the event that an editor makes with a key.
+// The ID is a hash, so a request that is repeated with its key finds the same event.
 func idOf(site, editor, key string) string {
 	sum := sha256.Sum256([]byte(encode([]string{site, editor, key})))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:idLength]
-}
-
-// Duplicate keeps a draft with the values of an event, but for its slug, its date and its
-// deadline. Errors: ErrNotFound, those of the store.
-func (s *Service) Duplicate(ctx context.Context, site, id string) (Event, error) {
-	e, err := s.Find(ctx, site, id)
-	if err != nil {
-		return Event{}, err
-	}
-	values := maps.Clone(e.Values)
-	maps.DeleteFunc(values, func(key string, _ any) bool {
-		f, ok := StandardField(key)
-		return ok && f.isUnique
-	})
-	return s.Create(ctx, site, Edit{e.Theme, e.Type, values})
 }
 
 // change changes an event that has a revision, gives it another, and has it synced if the
@@ -250,10 +243,10 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		switch {
 		case e.Status.isPublic():
-			return s.shape(e, t)
+			return s.Posts.shape(e, t)
 		case isSame && t == nil:
 		case e.wantsPost():
-			_ = s.shapeDraft(e, t) // a draft is kept, whatever it is
+			_ = s.Posts.shapeDraft(e, t) // a draft is kept, whatever it is
 		case !isSame:
 			e.Shape.Checked = ""
 		}
@@ -273,7 +266,7 @@ func (s *Service) Publish(ctx context.Context, site, id string, revision int64, 
 	return s.change(ctx, site, id, revision, func(e *Event) error {
 		e.Status = Published
 		s.order(e, Order{})
-		return s.shape(e, t)
+		return s.Posts.shape(e, t)
 	})
 }
 
@@ -294,7 +287,7 @@ func (s *Service) Write(ctx context.Context, site, id string, revision int64, t 
 			return nil // since a moment ago
 		}
 		s.order(e, Order{HasPost: true, IsTakenBack: e.Order.IsTakenBack})
-		return s.shapeDraft(e, t)
+		return s.Posts.shapeDraft(e, t)
 	})
 }
 
@@ -306,55 +299,10 @@ func (s *Service) order(e *Event, o Order) {
 	e.Order = o
 }
 
-// shapeDraft is shape for a draft, whose values may be any. Errors: *InvalidError, if it cannot
-// have a post.
-func (s *Service) shapeDraft(e *Event, t *Type) error {
-	was := e.Shape.Checked
-	e.Shape.Wrong = []string{"type"} // unless there is one
-	err := s.shape(e, t)
-	e.Shape.Checked = ""
-	if err == nil {
-		e.Shape.Checked = cmp.Or(was, Published)
-		return nil
-	}
-	if t == nil || t.Key != e.Type {
-		return err
-	}
-	if problems := t.postProblems(e.Values, s.Posts.limits(e.Site)); len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	return nil
-}
-
-// shape notes what an event's type says of its post. Errors: *InvalidError, if it cannot be
-// published.
-func (s *Service) shape(e *Event, t *Type) error {
-	if t == nil || t.Key != e.Type {
-		return &InvalidError{[]manifest.Problem{{Field: "type", Message: "The theme has no such event type any more. Choose another one."}}}
-	}
-	isTheirs := e.Post.Slug != "" && textOf(e.Values, "slug") == e.Post.Slug // such as snake_case
-	problems := slices.DeleteFunc(t.Problems(e.Values, s.Posts.limits(e.Site)), func(p manifest.Problem) bool { return isTheirs && p.Field == "slug" })
-	if len(problems) == 0 {
-		problems = t.postProblems(e.Values, s.Posts.limits(e.Site))
-	}
-	e.Shape = t.shape()
-	for _, p := range problems {
-		e.Shape.Wrong = append(e.Shape.Wrong, p.Field)
-	}
-	if len(problems) > 0 {
-		return &InvalidError{problems}
-	}
-	e.Shape.Checked = e.Status
-	if most := s.Posts.limits(e.Site).Head; most > 0 && len(e.head(sitePage{script: s.Posts.pages.Script}, ""))+maxKnownLater > most {
-		return &InvalidError{[]manifest.Problem{{Field: "description", Message: "The event's texts are too long for its page all together. Shorten them."}}}
-	}
-	return nil
-}
-
-// Problems returns why an event cannot be published as a type of its theme, nil if the
-// theme has no such type any more.
+// Problems says why an event cannot be published as a type of its theme. t is nil if the theme no
+// longer has the type, which is a problem too.
 func (s *Service) Problems(e Event, t *Type) []manifest.Problem {
-	err := s.shape(&e, t)
+	err := s.Posts.shape(&e, t)
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid.Problems
 	}
@@ -395,7 +343,7 @@ func (s *Service) Delete(ctx context.Context, site, id string, revision int64) e
 	return err
 }
 
-// History returns what the staff have done with an event, the last first. Errors: ErrNotFound, those of
+// History lists what staff have done with an event, the latest first. Errors: ErrNotFound, those of
 // the store.
 func (s *Service) History(ctx context.Context, site, id string) ([]history.Entry, error) {
 	if _, err := s.Find(ctx, site, id); err != nil {
@@ -415,7 +363,7 @@ func (s *Service) Attend(ctx context.Context, site, id, editor, name string) (ot
 	return others, e.Revision, err
 }
 
-// Settings returns those of a site's events.
+// Settings are zero for a site where staff have saved none.
 func (s *Service) Settings(ctx context.Context, site string) (Settings, error) {
 	_, settings, err := s.store.Version(ctx, site)
 	return settings, err

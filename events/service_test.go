@@ -48,7 +48,7 @@ func typeOf(t *testing.T, key string) *Type {
 	parsed := manifest.Parse([]byte(theme))
 	found, ok := NewType(parsed.Manifest.Events, key)
 	if !ok {
-		t.Fatal(parsed.Findings)
+		t.Fatalf("NewType(%q): got false, want the type; findings: %v", key, parsed.Findings)
 	}
 	return found
 }
@@ -63,7 +63,7 @@ type room struct {
 	t     *testing.T
 }
 
-// queueOf returns a queue on the database of a store, which does not run.
+// The queue does not run until a test runs it.
 func queueOf(t *testing.T, store *SQL) *work.Queue {
 	t.Helper()
 	return want[*work.Queue](t)(work.New(t.Context(), store.db, zap.NewNop(), nil))
@@ -114,9 +114,8 @@ func roomOf(t *testing.T, store *SQL, h *platformtest.Platform) *room {
 	return roomWith(t, store, store, h)
 }
 
-// roomWith returns a room whose service has a store for that of the room. It looks for what
-// staff have changed only when it is told to, for its own look would be at any moment of a
-// test.
+// roomWith polls for changes by staff only when a test tells it to: otherwise it would at any
+// moment. kept stands in for the store.
 func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *room {
 	t.Helper()
 	if err := store.SaveSettings(t.Context(), "daily", Settings{}); err != nil {
@@ -143,7 +142,6 @@ func roomWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *r
 	return &room{s, s.Posts, h, store, queue, t}
 }
 
-// published returns an event that was published.
 func (r *room) published(values map[string]any) Event {
 	r.t.Helper()
 	e, err := r.Create(r.t.Context(), "daily", Edit{"solo", "webinar", values})
@@ -161,7 +159,7 @@ func want[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("got error %v, want none", err)
 		}
 		return value
 	}
@@ -179,12 +177,12 @@ func TestLifeOfAnEvent(t *testing.T) {
 		r, ctx := newRoom(t, db), t.Context()
 		e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", values}))
 		if posts := r.ghost.EventsPostsInOrder(); posts != nil || e.Status != Draft || e.Pending != nil {
-			t.Fatalf("%+v, %+v", e, posts)
+			t.Fatalf("got event %+v, posts %+v, want a draft that is not pending, without a post", e, posts)
 		}
 		e = want[Event](t)(r.Publish(ctx, "daily", e.ID, e.Revision, typeOf(t, "webinar")))
 		posts := r.ghost.EventsPostsInOrder()
 		if len(posts) != 1 {
-			t.Fatal(posts)
+			t.Fatalf("got posts %+v, want 1", posts)
 		}
 		head := posts[0].Head
 		posts[0].Head, posts[0].Foot = "", ""
@@ -201,7 +199,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 			}
 		}
 		if e.Pending != nil || e.Values["slug"] != "an-evening" || e.Status != Published {
-			t.Errorf("%+v", e)
+			t.Errorf("got %+v, want it published with the slug an-evening, not pending", e)
 		}
 
 		// A change in the desk is brought, and touches nothing that staff have written.
@@ -215,22 +213,22 @@ func TestLifeOfAnEvent(t *testing.T) {
 		p := r.ghost.EventsPostsInOrder()[0]
 		if p.Title != "An evening, changed in Ghost" || p.Excerpt != "With cheese." || !strings.HasPrefix(p.Head, "<style></style>\n<!--") ||
 			!strings.HasSuffix(p.Head, "-->\n<meta>") || strings.Count(p.Head, "ld+json") != 1 || !strings.Contains(p.Head, "changed in Ghost") {
-			t.Errorf("%+v", p)
+			t.Errorf("got %+v, want what was changed in Ghost, and the event once in the head", p)
 		}
 		if diff := cmp.Diff([]string{"News", "event", "Webinar"}, p.Tags); diff != "" {
 			t.Errorf("p.Tags (-want +got):\n%s", diff)
 		}
 		if e.Values["name"] != "An evening, changed in Ghost" {
-			t.Errorf("%+v", e.Values)
+			t.Errorf("got %+v, want the name that was changed in Ghost", e.Values)
 		}
 
 		e = want[Event](t)(r.Cancel(ctx, "daily", e.ID, e.Revision))
 		if p := r.ghost.EventsPostsInOrder()[0]; p.Status != "published" || !strings.Contains(p.Head, "EventCancelled") {
-			t.Errorf("%+v", p)
+			t.Errorf("got %+v, want it published, and EventCancelled in the head", p)
 		}
 		e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, e.Revision))
 		if p := r.ghost.EventsPostsInOrder()[0]; p.Status != "draft" || e.Status != Draft || e.Pending != nil {
-			t.Errorf("%+v, %+v", p, e)
+			t.Errorf("got post %+v, event %+v, want both drafts, not pending", p, e)
 		}
 		if _, err := r.Cancel(ctx, "daily", e.ID, 0); !errors.Is(err, ErrNoPost) {
 			t.Errorf("r.Cancel: %v, want %v", err, ErrNoPost)
@@ -241,7 +239,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 		}
 		p = r.ghost.EventsPostsInOrder()[0]
 		if p.Status != "draft" || p.Head != "<style></style>\n\n<meta>" && p.Head != "<style></style>\n<meta>" {
-			t.Errorf("%+v", p)
+			t.Errorf("got %+v, want a draft without the event's part in the head", p)
 		}
 		if _, err := r.store.Find(ctx, "daily", e.ID); !errors.Is(err, ErrNotFound) {
 			t.Errorf("r.store.Find: %v, want %v", err, ErrNotFound)
@@ -267,7 +265,7 @@ func TestChangesInGhost(t *testing.T) {
 			}
 		}
 		if p := r.ghost.EventsPostsInOrder()[0]; p.Title != "Ball" || p.Slug != "ball" || !strings.Contains(p.Head, "In the garden.") || e.Pending != nil {
-			t.Errorf("%+v, %+v", p, e.Pending)
+			t.Errorf("got post %+v, pending %+v, want the title Ball, the slug ball, In the garden. in the head, nothing pending", p, e.Pending)
 		}
 
 		r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Status = "draft" })
@@ -314,7 +312,7 @@ func TestTwoEditors(t *testing.T) {
 			case err == nil && saved < 0:
 				saved = i
 			case !errors.Is(err, ErrChanged):
-				t.Errorf("%d: %v", i, err)
+				t.Errorf("save %d: got %v, want no error once, else %v", i, err, ErrChanged)
 			}
 		}
 		now := want[Event](t)(r.Find(ctx, "daily", e.ID))
@@ -331,7 +329,7 @@ func TestRefusedPublishing(t *testing.T) {
 	_, err := r.Publish(ctx, "daily", e.ID, 0, typeOf(t, "webinar"))
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {
-		t.Fatal(err)
+		t.Fatalf("Publish: got %v, want an *InvalidError", err)
 	}
 	problems := []manifest.Problem{
 		{Field: "name", Message: "Name is required."},
@@ -354,7 +352,7 @@ func TestRefusedPublishing(t *testing.T) {
 		{"solo", "webinar", map[string]any{"name": strings.Repeat("x", maxValues)}},
 	} {
 		if _, err := r.Create(ctx, "daily", wrong); !errors.As(err, &invalid) {
-			t.Errorf("%.100v: %v", wrong, err)
+			t.Errorf("Create of %.100v: got %v, want an *InvalidError", wrong, err)
 		}
 	}
 }

@@ -36,6 +36,9 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
+	if err := fillDays(ctx, db); err != nil {
+		return nil, err
+	}
 	log, err := history.New(ctx, db)
 	return &SQL{db, log}, err
 }
@@ -43,10 +46,10 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 const (
 	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public, wanted`
 
-	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug, day_from, day_until)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 	updateEvent = `UPDATE events SET theme = $3, type = $4, content = $5, status = $6, revision = $7, created_at = $8, updated_at = $9,
-		shape = $10, post = $11, late_at = $12, public = $13, wanted = $14, post_id = $15, name = $16, starts_at = $17, over_at = $18, slug = $19
+		shape = $10, post = $11, late_at = $12, public = $13, wanted = $14, post_id = $15, name = $16, starts_at = $17, over_at = $18, slug = $19, day_from = $20, day_until = $21
 		WHERE site = $1 AND id = $2`
 
 	// selectEvents has the work beside each event, whose columns have names of their own.
@@ -96,10 +99,7 @@ var findBodies = func() string {
 	return some.Text
 }()
 
-// noDate is the start of an event without a date.
-var noDate = time.UnixMilli(1 << 52)
-
-// argsOf returns the values of all columns of an event.
+// argsOf has the order of columns, followed by those that lists use.
 func argsOf(e *Event) []any {
 	var slug any
 	if e.body != "" {
@@ -110,19 +110,12 @@ func argsOf(e *Event) []any {
 		late = e.lateAt.UnixMilli()
 	}
 	starts, over := spanOf(e)
+	from, until := daysOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
 		encode(e.Shape), encode(e.Post), late, e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		from.UnixMilli(), until.UnixMilli(),
 	}
-}
-
-// spanOf returns when an event starts and is over, as lists have it.
-func spanOf(e *Event) (starts, over time.Time) {
-	w := e.When()
-	if w.Start.IsZero() {
-		return noDate, noDate
-	}
-	return w.Start, w.Over()
 }
 
 func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
@@ -152,10 +145,10 @@ func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err erro
 	return e, len(content) + len(e.body), err
 }
 
-// Now implements [Store].
+// Now is the database's clock.
 func (s *SQL) Now() time.Time { return s.db.Now() }
 
-// Insert implements [Store].
+// Insert also makes the site's row, and notes in the history that the editor created the event.
 func (s *SQL) Insert(ctx context.Context, e Event, by Editor) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, makeSite, e.Site); err != nil {
@@ -171,17 +164,17 @@ func (s *SQL) Insert(ctx context.Context, e Event, by Editor) error {
 
 func thing(k Key) history.Thing { return history.Thing{Site: k.Site, Kind: "event", Key: k.ID} }
 
-// Note implements [Store].
+// Note is part of the caller's transaction.
 func (s *SQL) Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error {
 	return s.history.Add(ctx, tx, thing(k), history.Entry{Editor: by, Did: did})
 }
 
-// History implements [Store].
+// History is bounded by the retention of [history.Log].
 func (s *SQL) History(ctx context.Context, k Key) ([]history.Entry, error) {
 	return s.history.List(ctx, thing(k))
 }
 
-// Change implements [Store].
+// Change runs ChangeIn in a transaction of its own.
 func (s *SQL) Change(ctx context.Context, site, id string, change func(*sql.Tx, *Event) error) (e Event, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) (err error) {
 		e, err = s.ChangeIn(ctx, tx, site, id, change)
@@ -190,7 +183,8 @@ func (s *SQL) Change(ctx context.Context, site, id string, change func(*sql.Tx, 
 	return e, err
 }
 
-// ChangeIn implements [Store].
+// ChangeIn locks the row on PostgreSQL. The site's version changes only if readers get something
+// else.
 func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change func(*sql.Tx, *Event) error) (Event, error) {
 	find := findEvent
 	if s.db.Kind == database.Postgres { // SQLite has one writer at a time
@@ -236,14 +230,13 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Find implements [Store].
+// Find also finds an event that is being deleted.
 func (s *SQL) Find(ctx context.Context, site, id string) (Event, error) {
 	e, err := scanEvent(s.db.Read.QueryRowContext(ctx, findEvent, site, id))
 	return e, wrap("finding an event", notFound(err))
 }
 
-// list returns the events of a query, in order. Behind those that have most bytes in all, 0 for
-// any number, it reads no other, and reports that there are more.
+// list stops after events with most bytes in all, 0 for no limit. hasMore says that it did.
 func (s *SQL) list(ctx context.Context, most int, query string, args ...any) (list []Event, hasMore bool, err error) {
 	rows, err := s.db.Read.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -265,7 +258,7 @@ func (s *SQL) list(ctx context.Context, most int, query string, args ...any) (li
 	return list, false, wrap("listing events", rows.Err())
 }
 
-// WithPosts implements [Store].
+// WithPosts reads at most withPostsAtOnce events in each query.
 func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error) {
 	if posts == nil {
 		list, _, err := s.list(ctx, 0, listPosted, site, after, withPostsAtOnce)
@@ -274,7 +267,8 @@ func (s *SQL) WithPosts(ctx context.Context, site string, posts []string, after 
 	return s.in(ctx, site, "post_id", posts)
 }
 
-// in returns the events of a site of which a column has one of some texts, in parts by ID.
+// in finds the events whose column has one of the texts. They are in order of ID within each part
+// of withPostsAtOnce.
 func (s *SQL) in(ctx context.Context, site, column string, texts []string) (all []Event, err error) {
 	for part := range slices.Chunk(texts, withPostsAtOnce) {
 		var some database.Query
@@ -290,7 +284,7 @@ func (s *SQL) in(ctx context.Context, site, column string, texts []string) (all 
 	return all, nil
 }
 
-// Sites implements [Store].
+// Sites orders by the last poll, the oldest first.
 func (s *SQL) Sites(ctx context.Context, interval time.Duration) (sites []string, err error) {
 	return s.texts(ctx, "listing sites with events", listSites, s.db.Now().Add(-interval).UnixMilli())
 }
@@ -300,7 +294,8 @@ func (s *SQL) texts(ctx context.Context, what, query string, args ...any) ([]str
 	return list, wrap(what, err)
 }
 
-// ClaimPoll implements [Store].
+// ClaimPoll updates the row only if it is as it was read, so one of several processes claims the
+// poll.
 func (s *SQL) ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
 	row, err := s.site(ctx, site)
 	now := s.db.Now()
@@ -323,7 +318,7 @@ type siteRow struct {
 	Settings
 }
 
-// site returns the row of a site, which is empty if there is none.
+// The row is zero for a site without events.
 func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
 	var row siteRow
 	var messages string
@@ -341,7 +336,7 @@ func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
 // so every 20 seconds.
 const attendance = 45 * time.Second
 
-// Attend implements [Store].
+// Attend also forgets editors whose attendance has ended.
 func (s *SQL) Attend(ctx context.Context, k Key, editor, name string) (others []string, err error) {
 	now := s.db.Now()
 	since := now.Add(-attendance).UnixMilli()
@@ -358,13 +353,13 @@ func (s *SQL) Attend(ctx context.Context, k Key, editor, name string) (others []
 	return s.texts(ctx, "listing editors", listEditors, k.Site, k.ID, editor, since)
 }
 
-// Version implements [Store].
+// Version is 0 for a site without events.
 func (s *SQL) Version(ctx context.Context, site string) (int64, Settings, error) {
 	row, err := s.site(ctx, site)
 	return row.version, row.Settings, err
 }
 
-// SaveSettings implements [Store].
+// SaveSettings changes the version, since readers get messages from the settings.
 func (s *SQL) SaveSettings(ctx context.Context, site string, settings Settings) error {
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, makeSite, site)
@@ -376,7 +371,7 @@ func (s *SQL) SaveSettings(ctx context.Context, site string, settings Settings) 
 	return wrap("keeping settings of events", err)
 }
 
-// PublicEntries implements [Store].
+// PublicEntries reads an index alone: rows are large.
 func (s *SQL) PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error) {
 	query := listPublic
 	if past {
@@ -408,7 +403,7 @@ func (s *SQL) PublicEntries(ctx context.Context, site string, past bool) ([]Publ
 	return list, wrap("listing events for readers", rows.Err())
 }
 
-// Bodies implements [Store].
+// Bodies runs the same statement for any number of IDs, so that it is prepared once.
 func (s *SQL) Bodies(ctx context.Context, site string, ids []string) (map[string]string, error) {
 	args := []any{site}
 	for i := range PublicBatch { // the same statement for any number
@@ -430,7 +425,7 @@ func (s *SQL) Bodies(ctx context.Context, site string, ids []string) (map[string
 	return bodies, wrap("finding events for readers", rows.Err())
 }
 
-// Body implements [Store].
+// Body prefers the event whose page has the slug to one that has it for an ID.
 func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 	var body string
 	err := s.db.Read.QueryRowContext(ctx, findBody, site, slug).Scan(&body)

@@ -327,9 +327,18 @@ func TestAskedAgain(t *testing.T) {
 			t.Errorf("%d events: %+v, want one", page.Total, page.Events)
 		}
 		other := Edit{"solo", "webinar", map[string]any{"name": "Ball"}}
-		if e, err := r.CreateOnce(ctx, "daily", "ada", "1", other); !errors.Is(err, ErrKeyUsed) || e.ID != made[0].ID {
-			t.Errorf("another event with the key: %+v, %v, want %v", e, err, ErrKeyUsed)
+		used := func(what string, want KeyUsedError, values map[string]any) {
+			t.Helper()
+			_, err := r.CreateOnce(ctx, "daily", "ada", "1", Edit{"solo", "webinar", values})
+			got, ok := errors.AsType[*KeyUsedError](err)
+			if !ok {
+				t.Fatalf("%s: got %v, want %+v", what, err, want)
+			}
+			if diff := cmp.Diff(want, *got); diff != "" {
+				t.Errorf("%s (-want +got): %s", what, diff)
+			}
 		}
+		used("another event with the key", KeyUsedError{ID: made[0].ID, Revision: made[0].Revision}, other.Values)
 		for _, by := range [][3]string{{"daily", "ada", "2"}, {"daily", "bea", "1"}, {"nightly", "ada", "1"}, {"daily", "ad", "a1"}} {
 			if e := want[Event](t)(r.CreateOnce(ctx, by[0], by[1], by[2], d)); e.ID == made[0].ID {
 				t.Errorf("%v gets the event of another site, editor or key, want one of its own", by)
@@ -344,6 +353,16 @@ func TestAskedAgain(t *testing.T) {
 		if _, err := r.Save(ctx, "daily", made[0].ID, made[0].Revision, d, nil); !errors.Is(err, ErrChanged) {
 			t.Errorf("saving something else: %v, want %v", err, ErrChanged)
 		}
+		used("another event with the key of one that was changed", KeyUsedError{ID: made[0].ID}, d.Values)
+
+		webinar := typeOf(t, "webinar")
+		want[Event](t)(r.Save(ctx, "daily", made[0].ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Ball", "event_date": "2031-05-01"}}, webinar))
+		want[Event](t)(r.Publish(ctx, "daily", made[0].ID, 0, webinar))
+		r.ghost.Break(platformtest.ErrDown)
+		if err := r.Delete(ctx, "daily", made[0].ID, 0); err != nil {
+			t.Fatalf("r.Delete: %v", err)
+		}
+		used("an event while that with the key is being deleted", KeyUsedError{}, d.Values)
 	})
 }
 

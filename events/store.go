@@ -13,7 +13,7 @@ import (
 // It may be used by many goroutines, and by several processes, at once. A method that
 // returns nil has made its change durable.
 type Store interface {
-	// Now returns the time by the store's clock.
+	// Now is the clock by which events are over.
 	Now() time.Time
 
 	// Insert keeps a new event, of an editor.
@@ -30,55 +30,52 @@ type Store interface {
 	// Note adds what an editor did with an event to its history, in the transaction that does it.
 	Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error
 
-	// History returns what was done with an event, the last first.
+	// History lists what was done with an event, the latest first.
 	History(ctx context.Context, k Key) ([]history.Entry, error)
 
-	// Find returns an event. Errors: ErrNotFound.
+	// Find also finds events that are being deleted. Errors: ErrNotFound.
 	Find(ctx context.Context, site, id string) (Event, error)
 
-	// CountMade returns how many events of a site are drafts, and how many were made in the
-	// last span.
+	// CountMade counts the drafts of a site, and the events that were made in the last span.
 	CountMade(ctx context.Context, site string, span time.Duration) (drafts, made int, err error)
 
-	// List returns events of a site, without those that are deleted. A page has fewer than
-	// Most if their values have more than 256 KiB.
+	// List leaves out events that are being deleted. A page has fewer events than Most if their
+	// values have more than 256 KiB.
 	List(ctx context.Context, site string, q Query) (Page, error)
 
 	// Tally counts events for the lists of a site, whose months are in a time zone.
 	Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error)
 
-	// WithPosts returns the events of a site that have one of some posts, or any post
-	// if posts is nil: then at most 100, by ID, behind the one with the ID after.
+	// WithPosts finds the events of a site that have one of some posts. If posts is nil, it finds
+	// those with any post, at most 100, by ID, after the ID after.
 	WithPosts(ctx context.Context, site string, posts []string, after string) ([]Event, error)
 
-	// OfPosts returns those of at most 100 posts that events of a site have.
+	// OfPosts filters at most 100 posts to those of the site's events.
 	OfPosts(ctx context.Context, site string, posts []string) ([]string, error)
 
-	// ClaimPoll returns true once in an interval for a site that has events with posts, over
-	// all processes, and when it did so before, zero if it never did.
+	// ClaimPoll is true once in an interval over all processes, for a site that has events with
+	// posts. before is the time of the claim before, zero if there was none.
 	ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error)
 
-	// Sites returns the sites for which ClaimPoll would return true, those first for which it
-	// has not for the longest time.
+	// Sites lists the sites that ClaimPoll would be true for, the one with the oldest claim first.
 	Sites(ctx context.Context, interval time.Duration) ([]string, error)
 
-	// PublicEntries returns the events of a site that readers find, in the order of [Query]:
-	// the first MaxListed that are over, or that are not. Those that are over come last first.
+	// PublicEntries lists the events of a site that readers find, in the order of [Query]: the
+	// first MaxListed that are over, or that are not. Events that are over come latest first.
 	PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error)
 
-	// Bodies returns what readers get of at most PublicBatch events, by their IDs.
+	// Bodies reads what readers get of at most PublicBatch events. The keys are their IDs.
 	Bodies(ctx context.Context, site string, ids []string) (map[string]string, error)
 
-	// Body returns what readers get of the event whose page has a slug, or else that has it for
-	// an ID. Errors: ErrNotFound.
+	// Body reads what readers get of the event whose page has a slug, or else that has it for an
+	// ID. Errors: ErrNotFound.
 	Body(ctx context.Context, site, slug string) (string, error)
 
 	// Attend notes that an editor, who has a name, has an event open, and returns the names
 	// of others who said so a moment ago, at most 20.
 	Attend(ctx context.Context, k Key, editor, name string) (others []string, err error)
 
-	// Version returns a number that is another one once readers get something else, and
-	// the settings of a site.
+	// Version changes whenever readers get something else. The settings are read with it.
 	Version(ctx context.Context, site string) (int64, Settings, error)
 
 	// SaveSettings keeps the settings of a site.
@@ -109,8 +106,8 @@ type Query struct {
 	Text string // in the name; each word counts
 	Type string // "" for any
 
-	// From and Until are a span that events have a part in, without its end. Both are zero for
-	// any time. Events without a date are in no span.
+	// From and Until are a span that events have a part in, without its end; events of whole days
+	// by its dates. Both are zero for any time. Events without a date are in no span.
 	From, Until time.Time
 
 	// IsLatestFirst turns the order round. Past is so in any case.

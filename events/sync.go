@@ -282,7 +282,7 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	}
 }
 
-// problemOf returns what staff are told of a failure.
+// problemOf is shown to staff.
 func problemOf(err error) string {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return refusal.Reason

@@ -36,7 +36,7 @@ func (t Terms) isOpen(now time.Time) bool {
 	return t.Access != "" && !t.IsCancelled && !t.IsOver(now) && !t.IsLate(now)
 }
 
-// PlacesLeft returns how many more can register, and false if any number can.
+// PlacesLeft is at least 0. isLimited is false if any number can register.
 func (t Terms) PlacesLeft(taken int) (left int, isLimited bool) {
 	return max(t.Most-taken, 0), t.Most > 0
 }

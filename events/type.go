@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -19,7 +18,7 @@ type Type struct {
 	Tags []string // the theme's default tags and the type's own
 }
 
-// NewType returns the type with a key, and false if there is none.
+// NewType fails, with ok false, if the theme does not declare the key.
 func NewType(declared *manifest.Events, key string) (*Type, bool) {
 	t, ok := declared.Type(key)
 	if !ok {
@@ -37,7 +36,7 @@ func (t *Type) Has(f *Field) bool {
 	return slices.Contains(t.SupportedFields, f.Key)
 }
 
-// Fields returns the standard fields that the type has, in the order of the editor.
+// Fields are the standard fields that the type has, in the order of the editor.
 func (t *Type) Fields() []*Field {
 	return slices.DeleteFunc(slices.Clone(editorFields), func(f *Field) bool { return !t.Has(f) })
 }
@@ -65,24 +64,23 @@ func (t *Type) shape() Shape {
 	return s
 }
 
-// standard returns values without those of custom fields, one of which may have the key of a
-// standard field.
+// standard drops custom fields. One of these may have the key of a standard field.
 func (t *Type) standard(values map[string]any) map[string]any {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool { return t.isOwn(key) })
 	return own
 }
 
-// EndsOn returns the date on which an event with some values ends, as a time in UTC, and false
-// if that is the date on which it starts.
+// EndsOn is the last date of an event, as a time in UTC. ok is false if the event ends on the date
+// on which it starts.
 func (t *Type) EndsOn(values map[string]any) (date time.Time, ok bool) {
 	return laterDay(t.standard(values))
 }
 
-// Problems returns why an event with some values cannot be published: what the manifest
-// demands (docs/manifest.md), values of standard fields that nobody can use, such as a date
-// that does not exist, and texts that are longer than the platform takes. They are in the
-// order of the fields in the editor.
+// Problems says why an event cannot be published. It checks what the manifest demands
+// (docs/manifest.md), values of standard fields that are not valid, such as a date that does not
+// exist, and texts that are too long for the platform. They are in the order of the fields in the
+// editor.
 func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
 	found := []manifest.Problem{}
 	standard := t.standard(values)
@@ -101,23 +99,6 @@ func (t *Type) Problems(values map[string]any, limits platform.PostLimits) []man
 	for _, p := range t.Publish(values) {
 		if _, isStandard := StandardField(p.Field); !isStandard || t.isOwn(p.Field) {
 			found = append(found, p)
-		}
-	}
-	return found
-}
-
-// postProblems returns what the theme says of the type's posts that the platform would not take.
-func (t *Type) postProblems(values map[string]any, limits platform.PostLimits) []manifest.Problem {
-	var found []manifest.Problem
-	if wrong := tooLong(t.Label, limits.Title); wrong != "" && textOf(values, "name") == "" {
-		found = append(found, manifest.Problem{Field: "type", Message: "The event has no name, and the type's label, which would be the title, " + wrong + "."})
-	}
-	if wrong := tooLong(t.PostTemplate, limits.Template); wrong != "" {
-		found = append(found, manifest.Problem{Field: "type", Message: "The name of the type's template " + wrong + "."})
-	}
-	for _, tag := range t.Tags {
-		if wrong := tooLong(tag, limits.Tag); wrong != "" {
-			found = append(found, manifest.Problem{Field: "type", Message: "The type's tag " + clip.Text(tag, 40) + " " + wrong + "."})
 		}
 	}
 	return found

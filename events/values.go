@@ -15,14 +15,13 @@ import (
 // maxNumber is the largest whole number that each reader of JSON reads exactly.
 const maxNumber = 1 << 53
 
-// textOf returns a value that is text, without the space around it, "" if it is none.
+// textOf trims white space. It is "" for a value that is not text.
 func textOf(values map[string]any, key string) string {
 	text, _ := values[key].(string)
 	return strings.TrimSpace(text)
 }
 
-// wholeNumber returns a value that is a whole number, or text that is one, as an int64, and nil
-// for others.
+// wholeNumber is an int64, or nil. Text may be a number too.
 func wholeNumber(value any) any {
 	switch value := value.(type) {
 	case float64:
@@ -100,7 +99,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// encode returns JSON in which <, > and & are escaped.
+// encode escapes <, > and & for use in HTML.
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

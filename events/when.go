@@ -25,10 +25,10 @@ type When struct {
 	Deadline time.Time
 }
 
-// Zone returns the time zone of the event, UTC if it has none that is known.
+// Zone is UTC if the event has no valid time zone.
 func (w When) Zone() *time.Location { return w.zone }
 
-// Over returns when the event is over: at its end, or with its day if it does not say.
+// Over is the end, or the end of the day if the event does not say when it ends.
 func (w When) Over() time.Time {
 	if w.AllDay || w.HasEnd || w.Start.IsZero() {
 		return w.End
@@ -45,8 +45,7 @@ const (
 // endDate is the key of the date on which an event ends. Manifests do not know it.
 const endDate = "event_date_end"
 
-// whenOf returns when an event with some values is. What is not valid counts as not given,
-// and a time zone that nobody knows as UTC.
+// whenOf takes values that are not valid for missing, and an unknown time zone for UTC.
 func whenOf(values map[string]any) When {
 	zone := zoneOf(values)
 	w := When{zone: zone}
@@ -76,8 +75,8 @@ func whenOf(values map[string]any) When {
 	return w
 }
 
-// lastDate returns the date on which an event ends that has a date, and whether its end date
-// says so. Without one, an end time before the start is on the next day.
+// lastDate is for an event with a date. isGiven says that the end date is set. Without one, an end
+// time before the start is on the next day.
 func lastDate(values map[string]any) (date time.Time, isGiven bool) {
 	first, _ := parseDate(textOf(values, "event_date"))
 	if last, ok := parseDate(textOf(values, endDate)); ok && !last.Before(first) {
@@ -91,7 +90,7 @@ func lastDate(values map[string]any) (date time.Time, isGiven bool) {
 	return first, false
 }
 
-// laterDay returns the date on which an event ends, as a time in UTC, and false if that is the
+// laterDay is the last date of an event, as a time in UTC. ok is false if the event ends on the
 // date on which it starts.
 func laterDay(values map[string]any) (date time.Time, ok bool) {
 	first, hasDate := parseDate(textOf(values, "event_date"))
@@ -99,8 +98,7 @@ func laterDay(values map[string]any) (date time.Time, ok bool) {
 	return last, hasDate && last.After(first)
 }
 
-// at returns a time of day on a date in a zone. A time that the clocks leave out counts as
-// so much later.
+// at moves a time that does not exist, when clocks go forward, to as much later.
 func at(date time.Time, clock time.Duration, zone *time.Location) time.Time {
 	t := time.Date(date.Year(), date.Month(), date.Day(), int(clock/time.Hour), int(clock%time.Hour/time.Minute), 0, 0, zone)
 	_, offset := t.Zone()
@@ -110,13 +108,13 @@ func at(date time.Time, clock time.Duration, zone *time.Location) time.Time {
 	return t
 }
 
-// dateIn returns a date as a time in UTC, where it is the same date.
+// dateIn is midnight in UTC of the same calendar date.
 func dateIn(t time.Time) time.Time {
 	year, month, day := t.Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// LastDay returns the date on which an event ends that has a date, as a time in UTC.
+// LastDay is for an event with a date. It is midnight in UTC of that calendar date.
 func (w When) LastDay() time.Time {
 	if w.AllDay || w.EndsWithDay {
 		return dateIn(w.End.Add(-1))
@@ -124,7 +122,7 @@ func (w When) LastDay() time.Time {
 	return dateIn(w.End)
 }
 
-// format returns a time of the event as JSON has it: of the whole day its date alone.
+// format leaves the time out of an event of whole days.
 func (w When) format(t time.Time) any {
 	if w.AllDay {
 		return t.Format(dateFormat)
@@ -132,7 +130,7 @@ func (w When) format(t time.Time) any {
 	return rfc3339(t)
 }
 
-// rfc3339 returns a time as JSON has it, nil for the zero value.
+// rfc3339 is nil for the zero time.
 func rfc3339(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -23,7 +23,7 @@ var spelled = sync.OnceValue(func() map[string]string {
 	return names
 })
 
-// spellZone returns the name of a time zone as IANA spells it, and others as they are.
+// spellZone leaves unknown names as they are.
 func spellZone(name string) string {
 	if known, ok := spelled()[strings.ToLower(name)]; ok {
 		return known
@@ -31,7 +31,7 @@ func spellZone(name string) string {
 	return name
 }
 
-// zoneOf returns the time zone of an event, UTC if it has none that is known.
+// zoneOf is UTC if the event has no valid time zone.
 func zoneOf(values map[string]any) *time.Location {
 	if zone, ok := parseZone(textOf(values, "event_time_zone")); ok {
 		return zone

@@ -125,13 +125,14 @@ func (l *Log) AddAlone(ctx context.Context, of Thing, e Entry) error {
 	return l.db.InTx(ctx, func(tx *sql.Tx) error { return l.Add(ctx, tx, of, e) })
 }
 
-// List returns the entries of a thing, the last one first.
+// List reads the entries of a thing, the latest first, at most Most.
 func (l *Log) List(ctx context.Context, of Thing) ([]Entry, error) {
 	found, err := l.read(ctx, list, of.Site, of.Kind, of.Key, Most, l.oldest())
 	return found[of.Key], err
 }
 
-// ListKind returns the last entries of all things of a kind, by their keys, so many of each at most.
+// ListKind reads the latest entries of all things of a kind, up to most of each. The keys are
+// those of the things.
 func (l *Log) ListKind(ctx context.Context, site, kind string, most int) (map[string][]Entry, error) {
 	return l.read(ctx, listKind, site, kind, most, l.oldest())
 }

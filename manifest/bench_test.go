@@ -33,7 +33,7 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if got := parse(text, math.MaxInt/maxExpansion); len(got.Manifest.Events.Types) != types || len(got.Findings) > 0 {
-					b.Fatal("not clean")
+					b.Fatalf("parse: got %d types, findings %v, want %d and none", len(got.Manifest.Events.Types), got.Findings, types)
 				}
 			}
 		})

@@ -100,7 +100,7 @@ func checkFile(t fataler, text []byte) {
 func FuzzParse(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(names) == 0 {
-		f.Fatal("no fixtures", err)
+		f.Fatalf("filepath.Glob: got %d fixtures, %v, want some", len(names), err)
 	}
 	for _, name := range names {
 		text, err := os.ReadFile(name)

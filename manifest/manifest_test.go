@@ -199,10 +199,10 @@ func TestType(t *testing.T) {
 		t.Errorf("found %t (-want +got):\n%s", ok, diff)
 	}
 	if _, ok := full.Events.Type("gig"); ok {
-		t.Error("found a type that is not there")
+		t.Error(`Type("gig"): got one, want none`)
 	}
 	if _, ok := (*Events)(nil).Type("gig"); ok {
-		t.Error("found a type where there are no events")
+		t.Error(`Type("gig") of no events: got one, want none`)
 	}
 }
 

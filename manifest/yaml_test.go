@@ -8,9 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// yamlFile returns a manifest as a YAML file, with its defaults. It is longer
-// than MaxSize only if defaults and aliases of the file that was parsed made it
-// so.
+// yamlFile writes the defaults too. The file is longer than MaxSize only if defaults, or aliases of
+// the parsed file, made it so.
 func yamlFile(m *Manifest) ([]byte, error) {
 	text, err := json.Marshal(m)
 	if err != nil {

@@ -79,7 +79,7 @@ var errEmailTaken = &InvalidError{EmailTaken, CodeEmailTaken}
 // changed.
 type TakenError struct{ Reason string }
 
-func (e *TakenError) Error() string { return e.Reason }
+func (e *TakenError) Error() string { return (&platform.Refusal{Reason: e.Reason}).Error() }
 
 // Is reports whether target is [platform.ErrNoEffect].
 func (*TakenError) Is(target error) bool { return target == platform.ErrNoEffect }

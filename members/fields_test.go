@@ -151,7 +151,7 @@ func TestRefusedLeavesWhatIsPending(t *testing.T) {
 		}
 		b.Platform.Fix()
 		if _, err := b.Service.Update(t.Context(), byEmail, "jane@example.com", with("refused@example.com"), nil); err == nil {
-			t.Error("it is not refused")
+			t.Error("Update to refused@example.com: got no error, want one")
 		}
 		b.Platform.EditMember(jane.PlatformID, func(m *platform.Member) { m.Note = "staff's" })
 		b.CatchUp()

@@ -98,7 +98,6 @@ func TestAllIsNotSorted(t *testing.T) {
 	}
 }
 
-// planOf returns how SQLite runs a query.
 func planOf(t *testing.T, db *database.DB, query string, args ...any) string {
 	t.Helper()
 	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)

@@ -45,7 +45,7 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// Read returns the member that the key names, with its member ID only if the key has it.
+// A member is read by the key that names it, and has a member ID only if the key has one.
 func TestRead(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())

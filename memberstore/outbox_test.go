@@ -31,7 +31,7 @@ func TestSent(t *testing.T) {
 		m.Sent, m.SentAt = "Joe@Example.com", then
 		insert(t, store, m)
 		if lingers("") {
-			t.Error("the email that a member has lingers")
+			t.Error("the email that the member has: got lingering, want not")
 		}
 		m.Email = "joseph@example.com"
 		if err := store.Update(t.Context(), m); err != nil {

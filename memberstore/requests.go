@@ -116,12 +116,12 @@ func noteUndone(ctx context.Context, tx *sql.Tx, m members.Record) error {
 	return changeOne(tx.ExecContext(ctx, undoneRequest, r.Site, r.Integration, r.Key, r.Owner))
 }
 
-func (s callers) EndRequest(ctx context.Context, r members.Request, answer *members.Response) error {
+func (s callers) EndRequest(ctx context.Context, r members.Request, response *members.Response) error {
 	var err error
-	if answer == nil {
+	if response == nil {
 		_, err = s.db.Write.ExecContext(ctx, forgetRequest, r.Site, r.Integration, r.Key, r.Owner)
 	} else {
-		_, err = s.db.Write.ExecContext(ctx, answerRequest, r.Site, r.Integration, r.Key, r.Owner, answer.Header, answer.Body)
+		_, err = s.db.Write.ExecContext(ctx, answerRequest, r.Site, r.Integration, r.Key, r.Owner, response.Header, response.Body)
 	}
 	return database.Wrap("ending a request", err)
 }

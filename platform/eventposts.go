@@ -26,11 +26,11 @@ type EventHost interface {
 	// but for the post with an ID.
 	DeleteDrafts(ctx context.Context, slug, except string) error
 
-	// EventPosts returns those of some posts that there are, by ID.
+	// EventPosts finds posts by their IDs. Posts that do not exist are left out.
 	EventPosts(ctx context.Context, ids []string) (map[string]EventPost, error)
 
-	// ChangedPosts returns the posts that were changed since a time, those that were
-	// changed first: at most 100, or all of those that were changed in the first second.
+	// ChangedPosts lists the posts that were changed since a time, the earliest change first: at
+	// most 100, or all that were changed in the first second if these are more.
 	ChangedPosts(ctx context.Context, since time.Time) ([]EventPost, error)
 
 	// ChangePost changes a post to what change returns for it, and returns it as it is then.
@@ -41,13 +41,14 @@ type EventHost interface {
 	// status stays as it is. Errors: ErrNoPost, *Refusal.
 	ChangePost(ctx context.Context, id string, change func(EventPost) EventPost) (EventPost, error)
 
-	// PostLimits returns how long the texts of a post may be.
+	// PostLimits says how long the texts of a post may be.
 	PostLimits() PostLimits
 
-	// Publication returns what the publication is called, and how its staff have set it.
+	// Publication reads the settings of the publication anew. Settings that are missing or not
+	// valid are "".
 	Publication(ctx context.Context) (Publication, error)
 
-	// Labels returns the names of members' labels that contain a text, at most 100, by name.
+	// Labels lists the names of members' labels that contain a text, sorted by name, at most 100.
 	Labels(ctx context.Context, text string) ([]string, error)
 }
 

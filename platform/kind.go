@@ -43,16 +43,16 @@ type Kind struct {
 	// returns. It may be a nil pointer.
 	Client Platform
 
-	// CheckTheme returns what is wrong with the name of a theme, and what to write
-	// instead. Only a ThemeHost needs it.
+	// CheckTheme is nil for a valid name of a theme. Its error says what is wrong, and what to
+	// write instead. Only a ThemeHost needs it.
 	CheckTheme func(name string) error
 
 	// AdminScript adds a script to the platform's own admin. Nil if there is no way to.
 	AdminScript *AdminScript
 
-	// Connect returns a platform, for settings that were checked. It sends nothing yet.
-	// The platform is closed in the end if it is an [io.Closer]. Connect is nil if there
-	// is nothing to connect to.
+	// Connect makes a platform for settings that Check has accepted. It sends no request. A
+	// platform that is an [io.Closer] is closed in the end. Connect is nil if there is nothing to
+	// connect to.
 	Connect func(url, key string) (Platform, error)
 }
 
@@ -62,10 +62,9 @@ type AdminScript struct {
 	// Path is where, behind the path of the admin, it asks.
 	Path string
 
-	// Add returns the platform's response with the address of a script, which has no
-	// fragment. A script that the operator has set before is to be loaded by that one: its
-	// own address stands in the fragment, percent-encoded behind then=. False means that
-	// the response is not as expected.
+	// Add puts the address of a script, which has no fragment, into the platform's response. If the
+	// operator has set a script before, that address is kept in the fragment, percent-encoded after
+	// then=, and the new script loads it. ok is false if the response is not as expected.
 	Add func(response []byte, script string) (changed []byte, ok bool)
 }
 
@@ -90,8 +89,8 @@ type Setting struct {
 	// Example is shown to people: http://127.0.0.1:2368, or {env.GHOST_ADMIN_KEY}.
 	Example string
 
-	// Check returns what is wrong with a value, and what to write instead. The value of a
-	// key must not be in the error.
+	// Check is nil for a valid value. Its error says what is wrong, and what to write instead. The
+	// error must not contain the value of a key.
 	Check func(value string) error
 }
 

@@ -4,8 +4,8 @@ import "context"
 
 // MemberFinder is a Platform that says which of many members it still has.
 type MemberFinder interface {
-	// MembersOf returns those of at most MaxMembersOf UUIDs, as [Reader] has them, that are a
-	// member's.
+	// MembersOf takes at most MaxMembersOf UUIDs, as [Reader] has them, and leaves out those that
+	// no member has.
 	MembersOf(ctx context.Context, uuids []string) ([]string, error)
 }
 

@@ -5,8 +5,8 @@ import "context"
 // MemberLabeler is a Platform on which single labels of a member can be changed: nothing else of
 // the member is touched, whatever somebody else changes at the same moment.
 type MemberLabeler interface {
-	// LabelsOf returns the member with a UUID, as [Reader] has it: the ID, and the names of the
-	// labels. Errors: ErrNotFound.
+	// LabelsOf finds a member by the UUID, as [Reader] has it. The labels are names. Errors:
+	// ErrNotFound.
 	LabelsOf(ctx context.Context, uuid string) (id string, labels []string, err error)
 
 	// AddLabel gives the member with an ID a label that the member does not have. The label is

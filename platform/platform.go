@@ -69,26 +69,24 @@ type Platform interface {
 	// Delete removes a member. Errors: ErrNotFound.
 	Delete(ctx context.Context, id string) error
 
-	// Get returns the member with an ID. Errors: ErrNotFound.
+	// Get finds a member by the platform's own ID. Errors: ErrNotFound.
 	Get(ctx context.Context, id string) (Member, error)
 
-	// GetAll returns those of the members with 100 IDs at most that there are.
+	// GetAll takes at most 100 IDs. Members that do not exist are left out.
 	GetAll(ctx context.Context, ids []string) ([]Member, error)
 
-	// Count returns how many members there are.
+	// Count counts all members.
 	Count(ctx context.Context) (int, error)
 
-	// FindByEmail returns the member with an email, as emailaddr.Key compares; of
-	// several, the one that matches exactly is returned, else
-	// the oldest. Errors: ErrNotFound.
+	// FindByEmail compares emails as emailaddr.Key does. If several members match, an exact match
+	// comes first, then the oldest member. Errors: ErrNotFound.
 	FindByEmail(ctx context.Context, email string) (Member, error)
 
-	// List returns a page of the members, in an order of the platform's own
-	// that new ones go to the end of: those behind the one with the ID after,
-	// from the first if that is empty. If since is not zero, only members that
-	// were changed since are returned, as far as the platform knows. A page
-	// that is empty is behind the last. The total is that of the pages from
-	// this one on.
+	// List reads the members page by page, in an order of the platform's own in which new members
+	// come last. A page starts after the member with the ID after, or with the first member if
+	// after is empty. If since is not zero, the page has only members that were changed since then,
+	// as far as the platform knows. An empty page means the end. The total counts the members from
+	// this page on.
 	List(ctx context.Context, after string, since time.Time) (page []Member, total int, err error)
 }
 
@@ -108,9 +106,9 @@ type EventSource interface {
 	// event.
 	SignatureHeader() string
 
-	// ReadEvent returns the ID of the member that an event is about, which may
-	// have been deleted; empty for an event of EventTester's. The signature must be
-	// for this URL and body, and not be old. Errors: ErrForged, ErrMalformed.
+	// ReadEvent finds which member an event is about. That member may have been deleted since. The
+	// ID is empty for an event of EventTester's. The signature must be for this URL and body, and
+	// be recent. Errors: ErrForged, ErrMalformed.
 	ReadEvent(url, signature string, body []byte, now time.Time) (id string, err error)
 }
 
@@ -124,8 +122,8 @@ type BulkChanger interface {
 
 // Authenticator is a Platform that knows its staff.
 type Authenticator interface {
-	// StaffSession returns the part of a Cookie header that may be a session of the staff's, ""
-	// for none. It asks nobody.
+	// StaffSession picks the part of a Cookie header that may be a staff session, "" if there is
+	// none. It sends no request, so the session may not be valid.
 	StaffSession(cookie string) string
 
 	// HasToken reports whether an Authorization header has what may be a token of
@@ -135,8 +133,8 @@ type Authenticator interface {
 	// CheckToken asks whether that token is valid. Errors: ErrNotStaff.
 	CheckToken(ctx context.Context, authorization string) error
 
-	// Staff returns the member of the staff who sends a request. Errors: ErrNotStaff,
-	// for one who is not signed in as staff; *SessionError is one of these; ErrUnanswered.
+	// Staff asks who sends a request. Errors: ErrNotStaff if that is not a signed-in member of the
+	// staff, or a *SessionError, which is one; ErrUnanswered.
 	Staff(ctx context.Context, visitor Visitor) (StaffMember, error)
 }
 

@@ -13,15 +13,15 @@ import (
 // Calls are bounded in time, and may have had their effect when they fail, as those of
 // [Platform].
 type PostHost interface {
-	// Tagged returns what carries each of some tags, by the tag as it was asked for. A tag
-	// that the platform does not have is carried by nothing. At most some posts of each are
-	// returned, a number from 1 to 100.
+	// Tagged finds the posts that carry each of some tags, up to most of each, from 1 to 100. The
+	// keys are the tags as they were passed. A tag that the platform does not have is carried by no
+	// post.
 	Tagged(ctx context.Context, tags []string, most int) (map[string]Tagged, error)
 
-	// Published returns published posts, newest first.
+	// Published searches published posts, the newest first.
 	Published(ctx context.Context, search PostSearch) ([]Post, error)
 
-	// Post returns a post. Errors: ErrNoPost.
+	// Post fails with ErrNoPost if the post does not exist.
 	Post(ctx context.Context, id string) (Post, error)
 
 	// Tag gives a post a tag, behind those that it has. The tag is made if there is none.

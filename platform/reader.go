@@ -8,13 +8,13 @@ import (
 
 // ReaderHost is a Platform that knows who is signed in on the pages of the publication.
 type ReaderHost interface {
-	// ReaderSession returns the part of a Cookie header that has what may be a member's
-	// session, "" for none. It asks nobody.
+	// ReaderSession picks the part of a Cookie header that may be a member's session, "" if there
+	// is none. It sends no request, so the session may not be valid.
 	ReaderSession(cookie string) string
 
-	// Reader returns the member whose session that is, and the zero value if it is nobody's:
-	// it may have ended, or the member may have been deleted. It must have been returned by
-	// ReaderSession, and be all that is sent of the reader's request.
+	// Reader asks whose session it is. The zero value means nobody: the session has ended, or the
+	// member was deleted. The session must come from ReaderSession, and nothing else of the
+	// reader's request is sent.
 	Reader(ctx context.Context, session string) (Reader, error)
 
 	// SendLink mails a link to an address. Whoever opens it is signed in, and gets to a page.

@@ -20,7 +20,7 @@ type Permissions struct {
 	Administer      bool // manage integrations, and see which members are pending
 }
 
-// Union returns all that one or the other permits.
+// Union permits what p or other permits.
 func (p Permissions) Union(other Permissions) Permissions {
 	return Permissions{
 		UploadThemes:    p.UploadThemes || other.UploadThemes,

@@ -12,17 +12,15 @@ type ThemeHost interface {
 	// request below that which is not safe, so it has to be fast for all others.
 	ChangesTheme(method, path string) (ThemeChange, bool)
 
-	// ReadUploaded returns the name of the theme in the platform's response to an upload
-	// that succeeded, which is JSON.
+	// ReadUploaded takes the platform's JSON response to an upload that succeeded.
 	ReadUploaded(response []byte) (theme string, err error)
 
-	// Installed returns the themes that the platform has, as it tells one of the staff.
-	// Errors: ErrNotStaff, *SessionError.
+	// Installed asks in the name of a member of the staff. Errors: ErrNotStaff, *SessionError.
 	Installed(ctx context.Context, visitor Visitor) ([]InstalledTheme, error)
 
-	// AddFindings returns a response that ReadUploaded has read, with a list of findings
-	// added, which is JSON too. A notice, unless it is nil, is added where the platform's
-	// admin shows people what is wrong with a theme.
+	// AddFindings adds a JSON list of findings to a response that ReadUploaded has read. A notice,
+	// unless it is nil, is added where the platform's admin shows people what is wrong with a
+	// theme.
 	AddFindings(response, findings []byte, notice *UploadNotice) []byte
 }
 

@@ -77,7 +77,7 @@ func (f *Forgetter) Deleted(site string, emails ...string) {
 	f.said[site] = append(f.said[site], emails...)
 }
 
-// take returns members of a site who are said to be deleted.
+// take removes at most maxSaidAtOnce emails from what Deleted was told of a site.
 func (f *forgetting) take(site string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,8 +173,8 @@ func (f *Forgetter) forgetSaid(ctx context.Context, host platform.MemberFinder, 
 	return nil
 }
 
-// registrantsOf returns the UUIDs of registrants who had one of some emails. SQLite compares ASCII
-// letters alone without case; others are found by the round.
+// SQLite compares only ASCII letters without case. Registrants with other letters are found by the
+// round.
 func (f *Forgetter) registrantsOf(ctx context.Context, site string, emails []string) ([]string, error) {
 	lower := make([]string, len(emails))
 	for i, email := range emails {
@@ -204,9 +204,8 @@ func (f *Forgetter) forgetSome(ctx context.Context, host platform.MemberFinder, 
 	return nil
 }
 
-// begin returns how far the round of a site is, and whether it goes on now. Before its first
-// round a process asks for those behind any place, so that processes that end soon ask for all in
-// the end.
+// begin notes that the round of a site goes on. The first round of a process starts at a random
+// place, so that processes that end soon still ask for all registrants over time.
 func (f *forgetting) begin(site string, now time.Time) (at round, isDue bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,14 +36,14 @@ func (f *finder) MembersOf(_ context.Context, uuids []string) (there []string, e
 	return slices.DeleteFunc(slices.Clone(uuids), func(uuid string) bool { return slices.Contains(f.gone, uuid) }), nil
 }
 
-// asks returns how many members the requests since the last call asked for.
+// asks has the number of members in each request since the last call.
 func (f *finder) asks() []int {
 	asked := f.asked
 	f.asked = nil
 	return asked
 }
 
-// named returns the registrants of the event of openHouse that have an email or a name.
+// named lists the registrants of the event of edgesWithParty who have an email or a name.
 func named(t *testing.T, r *edge) (members []string) {
 	t.Helper()
 	list, err := database.List(t.Context(), r.db.Read, database.Text, `SELECT member FROM registrations WHERE email <> '' OR name <> '' OR search <> '' ORDER BY member`)
@@ -74,7 +74,7 @@ func registerSome(t *testing.T, r *edge, count int) (members []string) {
 // registered stays. While the platform is away, they are asked for again.
 func TestForgetSaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 1, nil)
+		edges := edgesWithParty(t, db, 1, nil)
 		r := edges[0]
 		all := registerSome(t, r, 4)
 		f := &finder{gone: []string{reader(1).Member}, isDown: true}
@@ -179,7 +179,7 @@ func TestForgetSite(t *testing.T) {
 // All registrants are asked for in parts, once a day, and who is not on the platform is forgotten.
 func TestForgetRound(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 1, nil)
+		edges := edgesWithParty(t, db, 1, nil)
 		r := edges[0]
 		const count = 2*platform.MaxMembersOf + 20
 		all := registerSome(t, r, count)
@@ -251,7 +251,7 @@ func TestSaidIsBounded(t *testing.T) {
 // Run asks for those who are said to be deleted, and ends with its context.
 func TestForgettingRuns(t *testing.T) {
 	db := dbtest.SQLite(t)
-	edges := openHouse(t, db, 1, nil)
+	edges := edgesWithParty(t, db, 1, nil)
 	if err := edges[0].store.SaveSettings(t.Context(), "daily", events.Settings{}); err != nil {
 		t.Fatalf("edges[0].store.SaveSettings: %v", err)
 	}

@@ -30,7 +30,7 @@ type GuestList struct {
 
 // MemberHost is a platform that has the members whom staff add.
 type MemberHost interface {
-	// FindByEmail returns the member with an email. Errors: platform.ErrNotFound.
+	// FindByEmail fails with platform.ErrNotFound if no member has the email.
 	FindByEmail(ctx context.Context, email string) (platform.Member, error)
 
 	// Create makes a member. An email that another member has is a *platform.Refusal.
@@ -68,7 +68,7 @@ type FullError struct{ Most int }
 
 func (e *FullError) Error() string { return "all places are taken" }
 
-// Describe implements [errcode.Described].
+// Describe says how many places there are.
 func (e *FullError) Describe() errcode.Description {
 	places := fmt.Sprintf("All %d places are taken.", e.Most)
 	if e.Most == 1 {
@@ -77,7 +77,7 @@ func (e *FullError) Describe() errcode.Description {
 	return errcode.Description{Code: errcode.Conflict, Message: places}
 }
 
-// checked returns an addition as it is kept. Errors: ErrNoEmail, ErrNoName.
+// checked trims the texts, and sets By to "Staff" if it is empty. Errors: ErrNoEmail, ErrNoName.
 func (g Addition) checked() (Addition, error) {
 	g.Email, g.Name, g.By = strings.TrimSpace(g.Email), strings.TrimSpace(g.Name), clip.Text(cmp.Or(strings.TrimSpace(g.By), "Staff"), maxGuestText)
 	if !isLine(g.Name) {

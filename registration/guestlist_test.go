@@ -22,7 +22,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// guestList is the list of the event of openHouse.
+// guestList is the list of the event of edgesWithParty.
 type guestList struct {
 	*edge
 
@@ -33,7 +33,7 @@ type guestList struct {
 
 func openList(t *testing.T, db *database.DB, values map[string]any) *guestList {
 	t.Helper()
-	return &guestList{openHouse(t, db, 1, values)[0], t, party, platformtest.New()}
+	return &guestList{edgesWithParty(t, db, 1, values)[0], t, party, platformtest.New()}
 }
 
 func (l *guestList) add(email string, isOverLimit bool) (Registrant, bool, error) {
@@ -344,7 +344,7 @@ func TestChangesOfTheList(t *testing.T) {
 			{"a member who is deleted", func() error { return forgetMember(t.Context(), l.db, "daily", reader(2).Member) }, 1},
 		} {
 			if err := step.do(); err != nil {
-				t.Errorf("%s: %v", step.name, err)
+				t.Errorf("%s: got error %v, want none", step.name, err)
 			}
 			if now, n := tag(), read(); n != step.want || (now == last) != (step.want == 0) {
 				t.Errorf("%s: %d changes, and tag %s after %s; want %d, and another tag only with one", step.name, n, now, last, step.want)
@@ -439,7 +439,7 @@ func TestUpgradeOfRegistrations(t *testing.T) {
 		statements = append(statements, `DELETE FROM migrations_events WHERE version_id >= 5`)
 		for _, statement := range statements {
 			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("%s: %v", statement, err)
+				t.Fatalf("running %s: %v", statement, err)
 			}
 		}
 		if err := events.Schema.Migrate(t.Context(), db); err != nil {

@@ -73,7 +73,7 @@ type labelled struct {
 
 func newLabelled(t *testing.T, db *database.DB, labels ...any) *labelled {
 	t.Helper()
-	openHouse(t, db, 0, map[string]any{"rsvp_labels": labels})
+	edgesWithParty(t, db, 0, map[string]any{"rsvp_labels": labels})
 	l := &labelled{t: t, member: new(labeler)}
 	l.edge = newEdge(t, db, func(string) platform.MemberLabeler { return l.member }, func(_ context.Context, _, id string) error {
 		l.changed = append(l.changed, id)

@@ -73,8 +73,8 @@ type Invitation struct {
 // linkParameter is the parameter of a page's URL that has the token of a link.
 const linkParameter = "lychgate-registration"
 
-// Invite returns how the event whose page has a slug stands for a guest, and what to mail them.
-// Errors: those of Find.
+// Invite finds a registration by the slug of the event's page, as Find does for a guest, and adds
+// what the mail to the guest needs. Errors: those of Find.
 func (r *Readers) Invite(ctx context.Context, site, slug, email string, key []byte) (Invitation, error) {
 	found, err := r.Find(ctx, site, slug, Reader{})
 	if err != nil {

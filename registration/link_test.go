@@ -54,7 +54,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(text), "jane") {
-		t.Error("the token has the address in it, want none: it is in browsers' histories")
+		t.Errorf("the token %q has the address in it, want it left out: browsers keep it in their history", text)
 	}
 }
 
@@ -73,7 +73,7 @@ func FuzzLinks(f *testing.F) {
 // open it, but not once they have cancelled since.
 func TestInvite(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
+		edges := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 2.0})
 		here, key := edges[0], []byte("a key")
 		here.edit(t, func(e *events.Event) { e.Post.URL = "https://news.example.com/party/" })
 		invite := func(who Reader) (Invitation, Link) {

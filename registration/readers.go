@@ -53,7 +53,7 @@ type Registration struct {
 // ErrNoRegistration means that the event takes no registrations.
 var ErrNoRegistration = errcode.New(errcode.NotFound, "the event takes no registrations", "This event takes no registrations.")
 
-// Find returns how the event whose page has a slug, or that has this for its ID, stands for a reader. Errors: events.ErrNotFound,
+// Find takes the slug of an event's page, or the event's ID. Errors: events.ErrNotFound,
 // ErrNoRegistration, events.ErrBusy, those of the store.
 func (r *Readers) Find(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
 	of, err := r.offer(ctx, site, slug)

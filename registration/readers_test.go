@@ -30,12 +30,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// want returns a value, and ends the test if there is an error.
+// want ends the test if there is an error.
 func want[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("got error %v, want none", err)
 		}
 		return value
 	}
@@ -56,9 +56,9 @@ type edge struct {
 	db      *database.DB
 }
 
-// openHouse keeps a published event of site daily with the slug party, in a year, and returns some
+// edgesWithParty keeps a published event of site daily with the slug party, in a year, and returns some
 // edges.
-func openHouse(t *testing.T, db *database.DB, edges int, values map[string]any) []*edge {
+func edgesWithParty(t *testing.T, db *database.DB, edges int, values map[string]any) []*edge {
 	t.Helper()
 	all := map[string]any{"name": "Party", "event_date": db.Now().AddDate(1, 0, 0).Format(time.DateOnly), "access": "free", "platform_url": "https://example.com/room"}
 	maps.Copy(all, values)
@@ -85,7 +85,7 @@ func publish(t *testing.T, db *database.DB, id, slug string, values map[string]a
 	}
 }
 
-// edit changes the event of openHouse.
+// edit changes the event of edgesWithParty.
 func (e *edge) edit(t *testing.T, change func(*events.Event)) {
 	t.Helper()
 	want[events.Event](t)(e.store.Change(t.Context(), "daily", party, func(_ *sql.Tx, e *events.Event) error {
@@ -94,7 +94,7 @@ func (e *edge) edit(t *testing.T, change func(*events.Event)) {
 	}))
 }
 
-// hide has readers not find the event of openHouse.
+// hide has readers not find the event of edgesWithParty.
 func (e *edge) hide(t *testing.T) {
 	t.Helper()
 	if err := eventstest.Hide(t.Context(), e.db, "daily", party); err != nil {
@@ -123,7 +123,7 @@ func briefOf(r Registration) brief {
 // A member registers once however often they ask, learns the link, cancels, and registers anew.
 func TestRegisterAndCancel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 2.0})
+		edges := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 2.0})
 		if err := edges[0].store.SaveSettings(t.Context(), "daily", events.Settings{Messages: map[string]string{"registered": "See you there!"}}); err != nil {
 			t.Fatalf("edges[0].store.SaveSettings: %v", err)
 		}
@@ -175,7 +175,7 @@ func TestRegisterAndCancel(t *testing.T) {
 // who is registered, a cancelled event takes nobody, and one that is over leaves all as it is.
 func TestRegistrationFollowsTheEvent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 1, map[string]any{"max_attendees": 3.0})
+		edges := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 3.0})
 		for n := range 3 {
 			want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n)))
 		}
@@ -217,7 +217,7 @@ func TestRegistrationFollowsTheEvent(t *testing.T) {
 			t.Helper()
 			for query, into := range map[string]*int{`SELECT COUNT(*) FROM registrations`: &rows, `SELECT COUNT(*) FROM registrations_taken`: &taken} {
 				if err := db.Read.QueryRowContext(t.Context(), query).Scan(into); err != nil {
-					t.Fatalf("%s: %v", query, err)
+					t.Fatalf("running %s: %v", query, err)
 				}
 			}
 			return rows, taken
@@ -240,7 +240,7 @@ func TestRegistrationFollowsTheEvent(t *testing.T) {
 // told the truth, while a third of those who got a place give it back.
 func TestPlacesAreExact(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 100.0})
+		edges := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 100.0})
 		var told, left, full atomic.Int64
 		var mu sync.Mutex
 		holds := make(map[string]bool)
@@ -308,7 +308,7 @@ func TestPlacesAreExact(t *testing.T) {
 // One member who asks many times at once takes one place.
 func TestOneMemberTakesOnePlace(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 2, map[string]any{"max_attendees": 5.0})
+		edges := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 5.0})
 		var wg sync.WaitGroup
 		for n := range 40 {
 			wg.Go(func() {
@@ -327,7 +327,7 @@ func TestOneMemberTakesOnePlace(t *testing.T) {
 // Staff page through all who have registered, in order, each once, and find some by words.
 func TestRegistrants(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 1, map[string]any{"max_attendees": 30.0})
+		edges := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 30.0})
 		for n := range 25 {
 			want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", reader(n)))
 		}
@@ -376,7 +376,7 @@ func TestRegistrants(t *testing.T) {
 // However many readers register at once, editors change the event in the meantime.
 func TestEditorsInARush(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 2, nil)
+		edges := edgesWithParty(t, db, 2, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for n := range 100 {
@@ -403,7 +403,7 @@ func TestEditorsInARush(t *testing.T) {
 // Staff find a name that is not in ASCII, in whatever case.
 func TestFindRegistrantByName(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 1, nil)
+		edges := edgesWithParty(t, db, 1, nil)
 		who := reader(1)
 		who.Name = "Özlem Ångström"
 		want[Registration](t)(edges[0].Register(t.Context(), "daily", "party", who))
@@ -423,7 +423,7 @@ func TestFindRegistrantByName(t *testing.T) {
 // event's ID is that page's own.
 func TestFindByID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := openHouse(t, db, 1, nil)
+		edges := edgesWithParty(t, db, 1, nil)
 		if _, err := edges[0].Register(t.Context(), "daily", party, reader(1)); err != nil {
 			t.Fatalf("Register: %v", err)
 		}

@@ -27,8 +27,8 @@ type Service struct {
 	seats *seats
 }
 
-// New returns a Service for the events of a store and of its feed, which are on a database, and
-// has a queue label registrants.
+// New registers with the queue the kind of work that labels registrants. The store and the feed must
+// be on db.
 func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, changed Changed, logger *zap.Logger) *Service {
 	seats := newSeats(db, store, queue)
 	queue.Handle((&labels{db, store, hosts, changed, logger}).kind())

@@ -28,8 +28,8 @@ type Reader struct {
 	Membership  Membership
 }
 
-// StateOf returns the first state that fits, in the order of docs/registration.md#states, and the
-// reason of RegistrationClosed. taken is how many are registered.
+// StateOf tries the states in the order of docs/registration.md#states, and the first that fits
+// counts. The reason is that of RegistrationClosed. taken is how many are registered.
 func StateOf(t events.Terms, now time.Time, who Membership, isRegistered bool, taken int) (messaging.State, messaging.Reason) {
 	switch {
 	case t.IsOver(now):

@@ -23,7 +23,6 @@ const (
 	secondSecret = "fedcba9876543210fedcba9876543210"
 )
 
-// open returns a store with secrets.
 func open(t *testing.T, db *database.DB, secrets ...string) *SQL {
 	t.Helper()
 	keys, err := seal.NewKeyring(secrets...)
@@ -37,7 +36,6 @@ func open(t *testing.T, db *database.DB, secrets ...string) *SQL {
 	return store
 }
 
-// site returns a site of a name, with a host of that name and others.
 func site(name string, hosts ...string) Site {
 	return Site{
 		Name: name, Hosts: append([]string{name + ".example"}, hosts...),
@@ -47,7 +45,7 @@ func site(name string, hosts ...string) Site {
 
 var ignoreTimes = cmpopts.IgnoreFields(Site{}, "CreatedAt", "UpdatedAt", "RemovedAt", "Revision")
 
-// all returns what the store has, without times and revisions.
+// all reads one page: no test has more than 100 sites.
 func all(t *testing.T, store *SQL) []Site {
 	t.Helper()
 	list, err := store.List(t.Context(), "", 100)
@@ -186,7 +184,7 @@ func TestRemove(t *testing.T) {
 			t.Helper()
 			claimed, err := store.ClaimPurge(t.Context(), before, now.Add(time.Hour))
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				t.Fatalf("store.ClaimPurge = %v, unexpected: err != nil && !errors.Is(err, ErrNotFound)", err)
+				t.Fatalf("ClaimPurge: got %v, want no error or %v", err, ErrNotFound)
 			}
 			return claimed
 		}
@@ -253,7 +251,7 @@ func TestChanges(t *testing.T) {
 		must(t, store.Add(t.Context(), site("monthly")))
 		expect("daily", "weekly removed", "monthly")
 		if err := store.Add(t.Context(), site("monthly")); err == nil {
-			t.Error("added twice")
+			t.Error("Add of a site that exists: got no error, want one")
 		}
 		expect()
 

@@ -14,7 +14,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 )
 
-// naming returns a manifest whose event types have templates.
 func naming(templates ...string) []byte {
 	var b strings.Builder
 	b.WriteString("manifest_version: 1\nevents:\n  types:\n")

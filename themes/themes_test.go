@@ -16,7 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
-// clean returns a manifest without findings, whose only section has a name.
+// clean has no findings. Its only section has the name.
 func clean(name string) string {
 	return `manifest_version: 1
 events:
@@ -30,7 +30,7 @@ homepage_curation:
 `
 }
 
-// warned returns one with a finding, in an event type.
+// warned has a finding in an event type.
 func warned(name string) string {
 	return strings.Replace(clean(name), "custom-talk}", "custom-talk, supported_fields: [colour]}", 1)
 }

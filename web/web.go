@@ -25,24 +25,22 @@ var unneeded = regexp.MustCompile(`(?m)^\t*// .*\n|^\t+|^\n`)
 
 func minified(source []byte) []byte { return unneeded.ReplaceAll(source, nil) }
 
-// Script returns the inbox button: a script that a page may load from any
-// origin, with <script src=… defer>.
+// Script is the inbox button, without comments and indentation. A page may load it from any origin,
+// with <script src=… defer>.
 func Script() []byte { return bytes.Clone(script) }
 
-// Version returns a name for the script's content, of letters and digits. It
-// changes whenever the script does, so what is served under it may be kept for
-// ever.
+// Version changes whenever the script does, so a file that is served under it may be cached
+// forever. It has letters and digits.
 func Version() string { return VersionOf(script) }
 
-// VersionOf returns such a name for any content.
+// VersionOf derives a Version from any content.
 func VersionOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Integrity returns the value of a script element's integrity attribute, with
-// which a browser runs the script only if it is this one (Subresource Integrity,
-// section 3.5).
+// Integrity is the value of a script element's integrity attribute. A browser runs only the script
+// with this hash (Subresource Integrity, section 3.5).
 func Integrity() string {
 	sum := sha512.Sum384(script)
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])

@@ -82,7 +82,7 @@ func TestEventScript(t *testing.T) {
 		t.Errorf("the script lacks %s: %s", want, got[:600])
 	}
 	if EventScript(EventOptions{}); string(EventScript(options)) != got {
-		t.Error("one site's options are in another's script")
+		t.Error("the script of another site has changed this one's, want each site to have its own")
 	}
 }
 
@@ -96,12 +96,12 @@ func TestVersionAndIntegrity(t *testing.T) {
 	}
 	sum := sha256.Sum256(script)
 	if Version() != hex.EncodeToString(sum[:8]) {
-		t.Error("the version does not change with the script")
+		t.Errorf("Version: got %s, want %s", Version(), hex.EncodeToString(sum[:8]))
 	}
 	version, integrity := Version(), Integrity()
 	script := Script()
 	script[0]++ // a copy
 	if Version() != version || Integrity() != integrity {
-		t.Error("a caller has changed the script")
+		t.Errorf("a caller has changed the script: got version %s, integrity %s, want %s, %s", Version(), Integrity(), version, integrity)
 	}
 }

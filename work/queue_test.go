@@ -106,7 +106,7 @@ func (b *bench) idle() {
 	})
 }
 
-// left returns what is pending, as "key attempts reason".
+// left lists the pending work as "key attempts reason".
 func (b *bench) left(site string) (left []string) {
 	b.t.Helper()
 	list, _, err := b.Pending(b.t.Context(), site, 1000)
@@ -312,7 +312,7 @@ func TestLostLease(t *testing.T) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Minute):
-				t.Error("an attempt whose lease is lost goes on")
+				t.Error("an attempt whose lease is lost runs after a minute, want its context canceled")
 			}
 			return Result{Settle: func(context.Context, *sql.Tx) error {
 				settled = true
@@ -417,9 +417,9 @@ func TestBreakerOfASite(t *testing.T) {
 		b.Try(t.Context(), b.add("daily", "posts", strconv.Itoa(i), true))
 	}
 	if task := b.add("daily", "posts", "more", true); task.holder != "" {
-		t.Error("work at a platform that does not respond is leased")
+		t.Errorf("work for a platform that does not respond: got holder %q, want it not leased", task.holder)
 	} else if _, ok := b.Try(t.Context(), task); ok {
-		t.Error("work at a platform that does not respond is tried")
+		t.Error("Try for a platform that does not respond: got true, want false")
 	}
 	if a, ok := b.Try(t.Context(), b.add("weekly", "posts", "1", true)); !ok || a.Outcome != Done {
 		t.Errorf("at another platform: %+v, %t; want done", a, ok)
@@ -462,7 +462,7 @@ func TestRun(t *testing.T) {
 	running.Wait()
 	task := b.add("daily", "posts", "late", true)
 	if _, ok := b.Try(t.Context(), task); ok || b.Background("daily", func(context.Context) {}) {
-		t.Error("something begins after the end")
+		t.Error("Try or Background after the queue has ended: got true, want false")
 	}
 	tasks, err := b.due(t.Context(), "daily", "posts", b.now(), 10)
 	if err != nil || len(tasks) != 1 || tasks[0].Key != "late" {

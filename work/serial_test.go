@@ -30,7 +30,7 @@ func TestSerial(t *testing.T) {
 		task := b.add("daily", "posts", key, true)
 		working.Go(func() {
 			if _, ok := b.Try(t.Context(), task); !ok {
-				t.Error("it was not tried")
+				t.Errorf("Try of task %s: got false, want true", key)
 			}
 		})
 		if key == "1" {
@@ -38,7 +38,7 @@ func TestSerial(t *testing.T) {
 		}
 	}
 	if _, ok := b.Try(t.Context(), b.add("weekly", "posts", "3", true)); !ok {
-		t.Error("that of another site was not tried")
+		t.Error("Try for another site: got false, want true")
 	}
 	if key := <-begun; key != "3" {
 		t.Errorf("%s has begun beside the first one", key)
@@ -121,7 +121,7 @@ func TestSerialOfTwoProcesses(t *testing.T) {
 		second.settleAll()
 		select {
 		case <-begun:
-			t.Error("the second process has begun another task of the site")
+			t.Error("the second process has begun another task of the site, want it to wait")
 		default:
 		}
 		close(end)

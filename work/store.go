@@ -87,11 +87,12 @@ const (
 var (
 	enqueueTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
 		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, '', $7, $8, $9) ON CONFLICT (site, kind, key) DO UPDATE SET
-		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '', asked_by = excluded.asked_by,
+		title = excluded.title, revision = excluded.revision, since = excluded.since, due_at = excluded.due_at, reason = '',
+		asked_by = CASE WHEN excluded.asked_by = '' AND work.since > 0 AND work.due_at IS NOT NULL THEN work.asked_by ELSE excluded.asked_by END,
 		attempts = ` + fmt.Sprintf(attemptsAfter, "excluded.since") + `,
 		holder = CASE WHEN work.leased_until <= excluded.since THEN excluded.holder ELSE work.holder END,
 		leased_until = CASE WHEN work.leased_until <= excluded.since THEN excluded.leased_until ELSE work.leased_until END
-		RETURNING attempts, holder`
+		RETURNING attempts, holder, asked_by`
 	leaseTask = `UPDATE work SET holder = $4, leased_until = $5, attempts = ` + fmt.Sprintf(attemptsAfter, "$6") + `
 		WHERE site = $1 AND kind = $2 AND key = $3 AND leased_until <= $6 AND due_at <= $7 RETURNING ` + columns
 )
@@ -117,8 +118,8 @@ func timeOf(milliseconds int64) time.Time {
 	return time.UnixMilli(milliseconds).UTC()
 }
 
-// enqueue notes that the latest of a key is not on the platform, and is due at once. With
-// lease, the caller has the lease afterwards, unless somebody else has it.
+// enqueue notes that the latest of a key is not on the platform, and is due at once. Who asked for what
+// is still pending stays, unless somebody else asks: what nobody asks for comes from a poll. With lease, the caller has the lease afterwards, unless somebody else has it.
 func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
 	t.Title, t.AskedBy = clip.Text(t.Title, maxTitle), clip.Text(AskerOf(ctx).Name, maxTitle)
@@ -131,7 +132,7 @@ func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Tas
 	if lease {
 		until = t.until.UnixMilli()
 	}
-	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until, t.AskedBy).Scan(&t.Attempts, &t.holder)
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until, t.AskedBy).Scan(&t.Attempts, &t.holder, &t.AskedBy)
 	if t.holder != holder { // of another's lease
 		t.holder = ""
 	}

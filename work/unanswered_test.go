@@ -27,7 +27,7 @@ func (b *bench) away() {
 	}
 	b.settleAll()
 	if b.isClosed("daily") {
-		b.t.Fatal("the breaker is not open")
+		b.t.Fatal("the breaker is closed, want it open")
 	}
 }
 
@@ -73,7 +73,7 @@ func TestBreakerOnlyOfAnswers(t *testing.T) {
 		}
 		b.settleAll()
 		if !b.isClosed("daily") {
-			t.Error("leases that were lost have opened the breaker")
+			t.Error("the breaker is open after lost leases, want it closed")
 		}
 	})
 	t.Run("check", func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/standin"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -16,13 +17,13 @@ const perSite = 100
 // to their platforms, and whether some sites wait for others.
 func (b *bench) drain(ctx context.Context) error {
 	sites := *memberCount / perSite
-	g := newGhosts()
-	defer g.server.Close()
+	g := standin.New(ghostTime)
+	defer g.Close()
 	_, source, err := b.newDatabase(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := b.addSites(ctx, source, g.csv(sites, "off,off")); err != nil {
+	if _, err := b.addSites(ctx, source, withGhosts(g, sites, "off,off")); err != nil {
 		return err
 	}
 	total := sites * perSite
@@ -46,9 +47,9 @@ func (b *bench) drain(ctx context.Context) error {
 		return err
 	}
 	defer e.Stop()
-	err = until(ctx, 10*time.Minute, 100*time.Millisecond, func() (bool, error) { return g.createdTotal() >= total, g.problem() })
+	err = until(ctx, 10*time.Minute, 100*time.Millisecond, func() (bool, error) { return g.Created() >= total, g.Problem() })
 	if err != nil {
-		return fmt.Errorf("%d of %d members are created: %w", g.createdTotal(), total, err)
+		return fmt.Errorf("%d of %d members are created: %w", g.Created(), total, err)
 	}
 	err = until(ctx, time.Minute, time.Second, func() (bool, error) {
 		pending, err := b.number(ctx, source, "SELECT count(*) FROM members WHERE applied < version")
@@ -65,8 +66,8 @@ func (b *bench) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done := g.doneAt()
-	if created := g.createdTotal(); created != total || len(done) != sites {
+	done := g.LastCreated()
+	if created := g.Created(); created != total || len(done) != sites {
 		return fmt.Errorf("%d members of %d sites were created %d times", total, len(done), created)
 	}
 	took, median := done[len(done)-1].Sub(begin), done[len(done)/2].Sub(begin)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/standin"
 )
 
 // siteCost is what an edge keeps of an idle site, in bytes; 0 before it is measured.
@@ -126,7 +127,7 @@ func (b *bench) manyBesideFew(ctx context.Context) error {
 const settleTime = 12 * time.Second
 
 // watchIdle prints what an edge does while nobody asks it for anything.
-func (b *bench) watchIdle(ctx context.Context, s *storedEdge, g *ghosts) error {
+func (b *bench) watchIdle(ctx context.Context, s *storedEdge, g *standin.Ghosts) error {
 	// Its workers would be counted too.
 	if err := b.setAutovacuum(ctx, "off"); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (b *bench) watchIdle(ctx context.Context, s *storedEdge, g *ghosts) error {
 	}
 	asked := int64(0)
 	if g != nil {
-		asked = g.requests.Load()
+		asked = g.Requests()
 	}
 	begin := time.Now()
 	took, err := s.cpu(func() error { return pause(ctx, *idleTime) })
@@ -166,7 +167,7 @@ func (b *bench) watchIdle(ctx context.Context, s *storedEdge, g *ghosts) error {
 	fmt.Printf("idle for %.0f s with %d sites: %d goroutines, heap %.1f MB, RSS %.1f MB, %.2f s of CPU time",
 		seconds, s.sites, goroutines, float64(heap)/1e6, float64(rss)/1e6, took.Seconds())
 	if g != nil {
-		fmt.Printf(", %.1f requests a second to all Ghosts together", float64(g.requests.Load()-asked)/seconds)
+		fmt.Printf(", %.1f requests a second to all Ghosts together", float64(g.Requests()-asked)/seconds)
 	}
 	fmt.Println()
 	perSecond := float64(after-before) / seconds
@@ -177,9 +178,9 @@ func (b *bench) watchIdle(ctx context.Context, s *storedEdge, g *ghosts) error {
 // idleGhosts watches an edge whose sites have a platform, once all of them were
 // compared with it for the first time.
 func (b *bench) idleGhosts(ctx context.Context) error {
-	g := newGhosts()
-	defer g.server.Close()
-	s, err := b.startStored(ctx, *ghostSites, g.csv(*ghostSites, ","))
+	g := standin.New(ghostTime)
+	defer g.Close()
+	s, err := b.startStored(ctx, *ghostSites, withGhosts(g, *ghostSites, ","))
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (b *bench) idleGhosts(ctx context.Context) error {
 		done, err = b.number(ctx, source, `SELECT count(*) FROM webhooks w JOIN comparisons c USING (site) WHERE w.registered_at > 0 AND c.finished_at > 0`)
 		return done == int64(s.sites), err
 	})
-	if err := g.problem(); err != nil {
+	if err := g.Problem(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

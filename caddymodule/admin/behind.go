@@ -47,17 +47,17 @@ func serveBehind(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return nil, err
 		}
-		answer := behindSite{Behind: n, Members: []behindMember{}}
+		response := behindSite{Behind: n, Members: []behindMember{}}
 		for _, m := range list {
-			answer.Members = append(answer.Members, behindMember{
+			response.Members = append(response.Members, behindMember{
 				m.GUID, m.Version, m.Applied, m.Deleted, m.Attempts, m.Problem, m.NextAttempt,
 			})
 		}
 		refused, err := v.Outbox.Refused(r.Context(), site, limit)
 		for _, m := range refused {
-			answer.Refused = append(answer.Refused, refusedMember{m.GUID, m.Refused, m.RefusedAt})
+			response.Refused = append(response.Refused, refusedMember{m.GUID, m.Refused, m.RefusedAt})
 		}
-		return answer, err
+		return response, err
 	})
 }
 

@@ -88,7 +88,7 @@ func servePendingTry(w http.ResponseWriter, r *http.Request) error {
 func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.App, pending.View, bool),
 	count func(context.Context, pending.View) (map[string]N, error), of func(v pending.View, site string) (any, error),
 ) error {
-	answer := make(map[string]any)
+	response := make(map[string]any)
 	if app, v, ok := find(); ok {
 		counted, err := count(r.Context(), v)
 		var names []string
@@ -97,7 +97,7 @@ func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.A
 		}
 		for _, name := range names {
 			if err == nil {
-				answer[name], err = of(v, name)
+				response[name], err = of(v, name)
 			}
 		}
 		if err != nil {
@@ -105,7 +105,7 @@ func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.A
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(answer)
+	return json.NewEncoder(w).Encode(response)
 }
 
 func giveUp(w http.ResponseWriter, r *http.Request) error {

@@ -32,13 +32,13 @@ func memberOf(edge *caddytest.Edge, client *http.Client, method, path, body stri
 		return 0, "", err
 	}
 	request.Header.Set("Authorization", "Bearer "+backupKey)
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
 	}
-	defer answer.Body.Close()
-	answered, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(answered), err
+	defer response.Body.Close()
+	answered, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(answered), err
 }
 
 // writer makes one member after the other until it is stopped, and notes those that were
@@ -84,7 +84,7 @@ func (w *writer) stop() {
 	w.running.Wait()
 }
 
-// done returns those that were acknowledged so far.
+// done lists the writes that were acknowledged so far.
 func (w *writer) done() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	w.waitFor(t, len(before)+during+50)
 	w.stop()
 	if w.failed != "" {
-		t.Error("a write failed meanwhile: " + w.failed)
+		t.Errorf("during the backup: %s, want no failed write", w.failed)
 	}
 	if during < 1 {
 		t.Errorf("%d writes were acknowledged during the backup, want some", during)

@@ -24,7 +24,7 @@ func TestExportMemory(t *testing.T) {
 			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 	}
-	// export returns how many bytes it wrote, and how many KiB of memory it had at most.
+	// written is in bytes, and memory the peak in KiB.
 	export := func() (written, memory int64) {
 		t.Helper()
 		command := exec.Command(caddytest.Build(t), "lychgate", "members", "export", "--site", "daily")

@@ -121,12 +121,12 @@ func TestExportedFields(t *testing.T) {
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
-	answer := regexp.MustCompile(`"data":\{(.*?)\}`).FindSubmatch(docs)
-	if answer == nil {
-		t.Fatal("docs/members_api.md has no answer")
+	response := regexp.MustCompile(`"data":\{(.*?)\}`).FindSubmatch(docs)
+	if response == nil {
+		t.Fatal("docs/members_api.md: got no response with data, want an example of one")
 	}
 	var fields []string
-	for _, match := range regexp.MustCompile(`"(\w+)":`).FindAllSubmatch(answer[1], -1) {
+	for _, match := range regexp.MustCompile(`"(\w+)":`).FindAllSubmatch(response[1], -1) {
 		fields = append(fields, string(match[1]))
 	}
 	if diff := cmp.Diff(exportedHeader, strings.Join(fields, ",")+"\r\n"); diff != "" {

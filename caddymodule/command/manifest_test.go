@@ -237,7 +237,7 @@ func TestManifestValidate(t *testing.T) {
 		command.Dir, command.Stdout, command.Stderr = dir, &out, &complaint
 		command.Env = append(os.Environ(), append([]string{"GITHUB_WORKSPACE="}, env...)...)
 		if err := command.Run(); err != nil && command.ProcessState == nil {
-			t.Fatalf("command.Run = %v, unexpected: err != nil && command.ProcessState == nil", err)
+			t.Fatalf("command.Run: %v, want a process", err)
 		}
 		got.Out, got.Err, got.Code = out.String(), complaint.String(), command.ProcessState.ExitCode()
 		return got

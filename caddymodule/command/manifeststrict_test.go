@@ -90,7 +90,7 @@ func TestManifestStrict(t *testing.T) {
 		command.Dir, command.Stdout, command.Stderr = dir, &out, &complaint
 		command.Env = append(os.Environ(), "GITHUB_WORKSPACE=")
 		if err := command.Run(); err != nil && command.ProcessState == nil {
-			t.Fatalf("command.Run = %v, unexpected: err != nil && command.ProcessState == nil", err)
+			t.Fatalf("command.Run: %v, want a process", err)
 		}
 		return ran{out.String(), complaint.String(), command.ProcessState.ExitCode()}
 	}

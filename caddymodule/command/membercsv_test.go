@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-// fieldsIn returns the fields that a file has beside a member, who may be nil, each as text.
+// fieldsIn reads a CSV file for a member, who may be nil. Each field is a text.
 func fieldsIn(t *testing.T, mode members.Mode, text string, m *members.Member) (all []string) {
 	t.Helper()
 	file, err := newMembersCSV(strings.NewReader(text), mode)

@@ -32,7 +32,7 @@ func writeFile(t *testing.T, folder, name, text string) {
 	}
 }
 
-// membersOf returns the members of a site as an export has them, without GUIDs and times.
+// membersOf leaves out GUIDs and times, which differ between runs.
 func membersOf(t *testing.T, store *memberstore.SQL, site, integration string) (list []string) {
 	t.Helper()
 	for m, err := range store.All(t.Context(), site, integration) {
@@ -200,8 +200,7 @@ func TestPushBesideCaddy(t *testing.T) {
 	}
 }
 
-// ghostMembers returns how many of Ghost's members have an email with a mark, and the
-// names of those.
+// ghostMembers counts Ghost's members whose email has a mark. The keys are name and labels.
 func ghostMembers(t *testing.T, client *ghost.Client, mark string) map[string]int {
 	t.Helper()
 	found := make(map[string]int)
@@ -250,7 +249,7 @@ func TestPushToGhostKilled(t *testing.T) {
 
 	killed := exec.Command(caddytest.Build(t), "lychgate", "members", "push", "contacts.csv", "--site", "daily")
 	if killed.Dir = folder; killed.Start() != nil {
-		t.Fatal("cannot start")
+		t.Fatal("killed.Start: got an error, want a process")
 	}
 	wait.Until(t, func() string {
 		if n := len(membersOf(t, store, "daily", "")); n < count/3 {
@@ -263,7 +262,7 @@ func TestPushToGhostKilled(t *testing.T) {
 	}
 	_ = killed.Wait()
 	if n := len(membersOf(t, store, "daily", "")); n == count {
-		t.Fatal("it was killed too late")
+		t.Fatalf("the process was killed after all %d members, want before the last one", n)
 	}
 	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily")
 	if got.Code != 0 || !strings.Contains(got.Out, " 0 refused.") {

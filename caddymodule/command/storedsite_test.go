@@ -144,7 +144,7 @@ func TestRemovePending(t *testing.T) {
 	m := exportedMembers()[0]
 	m.Site, m.MemberID, m.Applied = "busy", "", 0
 	if lychgate(t, folder, "site", "add", "busy", "--hosts", "busy.example", "--platform", "none").Code != 0 {
-		t.Fatal("the site was not added")
+		t.Fatal("site add busy: got another exit code, want 0")
 	}
 	if err := store.Insert(t.Context(), m, "", members.Lease{}); err != nil {
 		t.Fatalf("store.Insert: %v", err)

@@ -104,14 +104,14 @@ func (e *edge) add(t *testing.T, site string) {
 	t.Helper()
 	client := caddytest.Admin(e.AdminSocket)
 	defer client.CloseIdleConnections()
-	answer, err := client.Post("http://caddy/lychgate/sites", "application/json", strings.NewReader(site))
+	response, err := client.Post("http://caddy/lychgate/sites", "application/json", strings.NewReader(site))
 	if err != nil {
 		t.Fatalf("client.Post: %v", err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusCreated {
-		text, err := io.ReadAll(answer.Body)
-		t.Fatalf("Post = %v, %v, %v, want status 201", answer.Status, string(text), err)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		text, err := io.ReadAll(response.Body)
+		t.Fatalf("Post = %v, %v, %v, want status 201", response.Status, string(text), err)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestFirstVisit(t *testing.T) {
 
 var servedChallenge = regexp.MustCompile(`"msg":"served key authentication[^"]*","(?:identifier|server_name)":"([^"]+)","challenge":"([^"]+)"`)
 
-// solved returns the challenges that the edge has answered, each once.
+// solved lists the challenges that the edge has answered, each once.
 func (e *edge) solved(t *testing.T) (challenges []string) {
 	t.Helper()
 	for _, match := range servedChallenge.FindAllStringSubmatch(e.log(t), -1) {
@@ -228,7 +228,7 @@ func (e *edge) traces(t *testing.T) traces {
 	return traces{e.pebble.requests(t), files(t, e.storage), strings.Count(e.log(t), "\n")}
 }
 
-// files returns the files and folders in a folder.
+// files lists files and folders, at any depth.
 func files(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -241,9 +241,9 @@ func files(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// Whatever names strangers make up, they use up none of the authority's rate limits,
-// fill neither disk, memory nor log, and the sites' readers still get certificates.
-func TestStrangers(t *testing.T) {
+// Requests for names of no site use up none of the authority's rate limits, fill neither disk, memory
+// nor log, and the sites' readers still get certificates.
+func TestNamesOfNoSite(t *testing.T) {
 	e := startEdge(t, "")
 	wait.Until(t, func() string { // Caddy looks through the storage when it starts
 		if !strings.Contains(e.log(t), "finished cleaning storage units") {
@@ -257,10 +257,10 @@ func TestStrangers(t *testing.T) {
 
 	e.askForNobody(t, 10_000)
 	if diff := cmp.Diff(before, e.traces(t)); diff != "" {
-		t.Errorf("strangers leave behind: %s", diff)
+		t.Errorf("what requests for names of no site leave behind (-want +got):\n%s", diff)
 	}
 	if grown := e.heap(t) - heapBefore; grown > 1<<20 {
-		t.Errorf("10,000 strangers take %d KB of memory", grown>>10)
+		t.Errorf("10,000 names take %d KB of memory, want 1,024 at most", grown>>10)
 	}
 
 	e.visitSites(t)
@@ -269,9 +269,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Strangers fill no log either if they ask in TLS for a site, and then for another host,
-// or do not use TLS at all.
-func TestStrangersOverHTTP(t *testing.T) {
+// Names of no site do not fill the log either if a client names a site in TLS, and then another host,
+// or does not use TLS at all.
+func TestNamesOfNoSiteOverHTTP(t *testing.T) {
 	e := startEdge(t, "")
 	e.visitSites(t)
 	for i := range 100 {
@@ -317,13 +317,13 @@ func (e *edge) askForNobody(t *testing.T, names int) {
 	}
 }
 
-// refuses returns an error unless the edge ends the handshake for a name.
+// refuses fails unless the edge ends the handshake for a name.
 func (e *edge) refuses(ctx context.Context, name string) error {
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: name, InsecureSkipVerify: true}}
 	conn, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+e.httpsPort)
 	if err == nil {
 		conn.Close()
-		return errors.New("a stranger got a certificate")
+		return errors.New("a name of no site got a certificate")
 	}
 	if alert, ok := errors.AsType[*net.OpError](err); !ok || alert.Op != "remote error" {
 		return err
@@ -333,7 +333,7 @@ func (e *edge) refuses(ctx context.Context, name string) error {
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 
-// heap returns how many bytes of the edge's heap are in use after a collection.
+// heap is in bytes, after a garbage collection.
 func (e *edge) heap(t *testing.T) int {
 	t.Helper()
 	client := caddytest.Admin(e.AdminSocket)

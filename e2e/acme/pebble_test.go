@@ -124,7 +124,7 @@ func (p *pebble) fetchRoots(t *testing.T, address string) *x509.CertPool {
 	return roots
 }
 
-// logged returns how often Pebble's log has a text.
+// logged counts a text in Pebble's log.
 func (p *pebble) logged(t *testing.T, text string) int {
 	t.Helper()
 	log, err := os.ReadFile(p.logFile)
@@ -134,13 +134,13 @@ func (p *pebble) logged(t *testing.T, text string) int {
 	return strings.Count(string(log), text)
 }
 
-// requests returns how many requests Pebble has been sent, of any kind.
+// requests counts requests to Pebble of any kind.
 func (p *pebble) requests(t *testing.T) int {
 	t.Helper()
 	return p.logged(t, " -> calling handler()")
 }
 
-// orders returns for how many certificates Pebble has been asked.
+// orders counts the certificates that Pebble was asked for.
 func (p *pebble) orders(t *testing.T) int {
 	t.Helper()
 	return p.logged(t, "POST /order-plz -> calling handler()")

@@ -19,7 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// assets returns a file that e2e/button/install has fetched.
+// asset reads a file that e2e/button/install has fetched.
 func asset(t *testing.T, name string) []byte {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(harness.Cache(t), "button-*", name))
@@ -162,10 +162,10 @@ func asOwner(t *testing.T, ghost string) func(method, path string, body any) {
 			t.Fatalf("client.Do: %v", err)
 		}
 		// Ghost keeps the end of the answer until it has stored the session.
-		answer, err := io.ReadAll(response.Body)
+		text, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode >= 300 {
-			t.Fatalf("%s %s: io.ReadAll = %v, %s: %s, want no error, status below 300", method, path, err, response.Status, answer)
+			t.Fatalf("%s %s: io.ReadAll = %v, %s: %s, want no error, status below 300", method, path, err, response.Status, text)
 		}
 	}
 	call(http.MethodPost, "session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"})

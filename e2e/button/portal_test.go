@@ -70,7 +70,7 @@ func TestBesideThatOfPortal(t *testing.T) {
 		t.Errorf("in Portal's pop-up there is the button %v, with Ghost %s", href, os.Getenv("LYCHGATE_GHOST_VERSION"))
 	}
 	if p.button() != nil {
-		t.Error("our button is there for a form of Portal's")
+		t.Error("got our button for a form of Portal's, want none")
 	}
 
 	put(`data-forms="form[data-members-form]:not([data-members-otc])"`)
@@ -79,7 +79,7 @@ func TestBesideThatOfPortal(t *testing.T) {
 		p.Until(portals + ` !== null`)
 	}
 	if p.button() != nil {
-		t.Error("our button is there for a form that is left out")
+		t.Error("got our button for a form that is left out, want none")
 	}
 	ours(signIn("link"))
 }

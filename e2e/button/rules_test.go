@@ -154,7 +154,7 @@ func TestKnownDomainIsShownAtOnce(t *testing.T) {
 	diff(t, "elsewhere", (*button)(nil), p.button())
 	p.recipient("joan@workspace.example")
 	if p.button() == nil {
-		t.Error("nothing is shown")
+		t.Error("got no button for another address, want one")
 	}
 }
 

@@ -24,7 +24,7 @@ type standIn struct {
 // standIns are those that run, by the URL of their page.
 var standIns sync.Map
 
-// standInAt returns the stand-in that serves a page, or nil.
+// standInAt is nil if no stand-in serves the page.
 func standInAt(url string) *standIn {
 	s, _ := standIns.Load(url)
 	found, _ := s.(*standIn)
@@ -78,7 +78,7 @@ func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
 	return s
 }
 
-// asked returns the first line of each lookup.
+// asked has the first line of each lookup.
 func (s *standIn) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -225,7 +225,6 @@ func TestStandsOut(t *testing.T) {
 	}
 }
 
-// row returns the pixels of a line.
 func row(seen image.Image, from, to, y float64) (list []color.Color) {
 	for x := math.Floor(from); x < to; x++ {
 		list = append(list, seen.At(int(x), int(y)))
@@ -233,8 +232,8 @@ func row(seen image.Image, from, to, y float64) (list []color.Color) {
 	return list
 }
 
-// best returns the highest contrast of any of the colours to the first of the
-// ground (WCAG 2.2, contrast ratio).
+// best is the highest contrast of any of the colours to the first of the ground (WCAG 2.2, contrast
+// ratio).
 func best(ground, list []color.Color) (ratio float64) {
 	for _, c := range list {
 		a, b := luminance(ground[0]), luminance(c)

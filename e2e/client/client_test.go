@@ -58,8 +58,7 @@ func TestGeneratedClient(t *testing.T) {
 	run(t, folder, "node", "client.mjs", "http://127.0.0.1:"+edge.Port, key)
 }
 
-// installed returns the node_modules of e2e/client/install. Without them the test
-// is skipped, or fails where nothing may skip.
+// Without e2e/client/install the test is skipped, or fails where nothing may skip.
 func installed(t *testing.T) string {
 	t.Helper()
 	return harness.Modules(t, "client", "Node.js, openapi-typescript and openapi-fetch: run e2e/client/install")

@@ -22,8 +22,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// slotsManifest declares the slots that slotsTheme renders.
+// slotsManifest declares the slots that slotsTheme renders, and a type of events.
 const slotsManifest = `manifest_version: 1
+events:
+  types:
+    party: {post_template: custom-party}
 homepage_curation:
   sections:
     - key: top
@@ -34,7 +37,7 @@ homepage_curation:
         - {key: second, label: Second, tag: "#second"}
 `
 
-// slotsTheme returns Ghost's own theme Source as a zip, with a homepage that renders slots.
+// slotsTheme is Ghost's own theme Source with a homepage that renders slots.
 func slotsTheme(t *testing.T) []byte {
 	t.Helper()
 	slot := func(name string) string {
@@ -43,7 +46,7 @@ func slotsTheme(t *testing.T) []byte {
 	return sourceWith(t, map[string]string{"lychgate-manifest.yaml": slotsManifest, "home.hbs": "{{!< default}}\n" + slot("lead") + slot("second")})
 }
 
-// sourceWith returns Ghost's own theme Source as a zip, with some files of its own.
+// sourceWith zips Ghost's own theme Source. files are added, or replace those of Source.
 func sourceWith(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -64,7 +67,7 @@ func sourceWith(t *testing.T, files map[string]string) []byte {
 		}
 	}
 	if err != nil || w.Close() != nil {
-		t.Fatalf("fs.WalkDir = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("zipping the theme: %v", err)
 	}
 	return out.Bytes()
 }
@@ -125,7 +128,7 @@ func (c *caller) json(method, path string, body any) string {
 	}
 	status, answer := c.ask(method, "/ghost/api/admin"+path, "application/json", bytes.NewReader(text))
 	if status >= 300 {
-		c.site.t.Fatalf("%s %s: %d %s", method, path, status, answer)
+		c.site.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, path, status, answer)
 	}
 	return answer
 }
@@ -141,7 +144,7 @@ func (c *caller) publish(title string) (id string) {
 	return posts.Posts[0].ID
 }
 
-// tagsOf returns the names of a post's tags.
+// tagsOf has the names of a post's tags, sorted.
 func (c *caller) tagsOf(id string) (names []string) {
 	c.site.t.Helper()
 	_, answer := c.ask("GET", "/ghost/api/admin/posts/"+id+"/?include=tags", "", nil)
@@ -149,7 +152,7 @@ func (c *caller) tagsOf(id string) (names []string) {
 		Posts []struct{ Tags []struct{ Name string } }
 	}
 	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
-		c.site.t.Fatal(answer, err)
+		c.site.t.Fatalf("the post is %s: %v", answer, err)
 	}
 	for _, tag := range posts.Posts[0].Tags {
 		names = append(names, tag.Name)
@@ -160,7 +163,7 @@ func (c *caller) tagsOf(id string) (names []string) {
 
 var headings = regexp.MustCompile(`<h2 class="(lead|second)">([^<]*)</h2>`)
 
-// homepage returns what readers see in the slots.
+// homepage has what readers see in each slot.
 func (c *caller) homepage() map[string]string {
 	c.site.t.Helper()
 	status, page := c.ask("GET", "/", "", nil)
@@ -176,7 +179,8 @@ func (c *caller) homepage() map[string]string {
 
 // An owner uploads a theme on the desk and activates it. An editor who is signed in to Ghost
 // finds the slots, searches for a post and chooses it, and readers see it on the homepage.
-// Another editor works there at the same time, and a session ends in the middle.
+// Another editor works there at the same time, and a session ends in the middle. Then there are many
+// posts, and events.
 func TestHomepageCuration(t *testing.T) {
 	s := newSite(t, "", options{})
 	p := s.signIn(owner)
@@ -244,7 +248,7 @@ func TestHomepageCuration(t *testing.T) {
 			strings.NewReader(url.Values{"theme": {"slots"}, "slot": {"top/" + slot}, "post": {post}}.Encode()))
 	}
 	if status, page := fill("lead", ids["The council"]); status != http.StatusOK {
-		t.Fatalf("%d %s", status, page)
+		t.Fatalf("filling the slot lead: got status %d, %s, want 200", status, page)
 	}
 	choose("Second", "north", "Bridges of the north")
 	slot("Lead", "The council")
@@ -303,8 +307,11 @@ func TestHomepageCuration(t *testing.T) {
 		return false;
 	})()`)
 	readers("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
+
+	s.pickAmongMany(editor, owner)
+	readers("found among many", map[string]string{"lead": "Naïve walks down Garden Straße", "second": "Bridges of the north"})
 	if problems, err := p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
-		t.Errorf("%q, %v", problems, err)
+		t.Errorf("Problems: got %q, %v, want none with the Content-Security-Policy", problems, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -47,8 +46,32 @@ func edit(p *browser.Page, t *testing.T, id, query string, fields map[string]any
 	}
 }
 
+// The buttons of Ghost's editor and of its dialogs, in the order in which somebody presses them.
+var (
+	schedules   = []string{"[data-test-button=publish-flow]", "[data-test-setting=publish-at] .gh-publish-setting-title", ".gh-radio:has([data-test-radio=schedule])", "[data-test-button=continue]", "[data-test-button=confirm-publish]"}
+	publishes   = []string{"[data-test-button=publish-flow]", "[data-test-button=continue]", "[data-test-button=confirm-publish]"}
+	unpublishes = []string{"[data-test-button=update-flow]", "[data-test-button=revert-to-draft]"} // and unschedules
+)
+
+// press opens a post in Ghost's editor and presses buttons there, until the post has a status.
+func (s *site) press(p *browser.Page, id string, buttons []string, status string) {
+	s.t.Helper()
+	p.Must(p.Navigate(s.base + "/ghost/#/editor/post/" + id))
+	p.Until(`document.querySelector('[data-lexical-editor=true][contenteditable=true]')`)
+	for _, button := range buttons {
+		p.Until(`seen(document.querySelector(` + quote(button) + `))`)
+		p.Do(`document.querySelector(%q).click()`, button)
+	}
+	wait.Until(s.t, func() string {
+		if got := post(p, s.t, id); got.Status != status {
+			return fmt.Sprintf("the post is %s, want %s", got.Status, status)
+		}
+		return ""
+	})
+}
+
 // An editor writes the text of an event in Ghost while it is a draft, and sees it in Ghost's preview with
-// the event. Ghost then schedules, publishes and emails the post, and takes it back: so does the
+// the event. They then schedule, publish and email the post in Ghost, and take it back: so does the
 // event.
 func TestTextBeforePublishing(t *testing.T) {
 	s := newSite(t, "", options{more: "events_api"})
@@ -113,14 +136,15 @@ func TestTextBeforePublishing(t *testing.T) {
 		return `text(document.querySelector('.event-head .badge')) === ` + quote(text)
 	}
 	open(badge("Draft"))
-	edit(p, t, id, "", map[string]any{"status": "scheduled", "published_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
+	s.press(p, id, schedules, "scheduled")
 	open(badge("Draft") + ` && [...document.querySelectorAll('.banner')].some(e => /^Ghost publishes its post on .* The event is public from then on\.$/.test(text(e)))`)
 	set("location", "The Garden") // while it is scheduled
 	p.Until(`text(document.querySelector('.state'))?.startsWith('Saved at ')`)
 	if got := post(p, t, id); got.Status != "scheduled" || !strings.Contains(got.Head, "The Garden") {
 		t.Errorf("the scheduled post is %s, want it scheduled with The Garden: %s", got.Status, got.Head)
 	}
-	edit(p, t, id, "", map[string]any{"status": "draft", "published_at": nil})
+	s.press(p, id, unpublishes, "draft")
+	open(badge("Draft") + ` && !document.querySelector('.banner')`)
 	edit(p, t, id, "?newsletter=default-newsletter&email_segment=all", map[string]any{"status": "published"})
 	if status, page := s.caller(owner).ask("GET", "/lychgate-day/", "", nil); status != http.StatusOK || !strings.Contains(page, "Bring a lantern.") || !strings.Contains(page, "The Garden") {
 		t.Errorf("the page, at once: %d, want the text and the event", status)
@@ -136,9 +160,13 @@ func TestTextBeforePublishing(t *testing.T) {
 		}
 		return ""
 	})
-	edit(p, t, id, "", map[string]any{"status": "draft"})
+	s.press(p, id, unpublishes, "draft")
 	open(badge("Draft"))
 	if _, list := s.caller(owner).ask("GET", "/ghost/lychgate/events", "", nil); strings.Contains(list, "lychgate-day") {
 		t.Errorf("readers' list of an event that was taken back in Ghost: %s", list)
 	}
+	s.press(p, id, publishes, "published")
+	open(badge("Published") + ` && find('a', 'View page')`)
+	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/events"))
+	diff(t, "upcoming", "Lychgate day Published", browser.JS[string](p, `[...document.querySelectorAll('.events tbody tr')].map(row => text(row.querySelector('th')) + ' ' + text(row.querySelector('.badge'))).join()`))
 }

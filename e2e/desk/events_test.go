@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -27,7 +28,7 @@ events:
         feature_image: {aspect_ratio: "2:1", min_width: 1200}
 `
 
-// sky returns a picture of a colour.
+// sky is a PNG of one colour, 600 pixels wide and high.
 func sky(t *testing.T) []byte {
 	t.Helper()
 	drawn := image.NewRGBA(image.Rect(0, 0, 600, 600))
@@ -83,7 +84,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(answer), &posts); err != nil || len(posts.Posts) != 1 {
-		t.Fatal(answer, err)
+		t.Fatalf("got %s, %v, want 1 post", answer, err)
 	}
 	post := posts.Posts[0]
 	if diff := cmp.Diff([]string{"Lychgate day", "lychgate-day", "published"}, []string{post.Title, post.Slug, post.Status}); diff != "" {
@@ -107,6 +108,11 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the picture at %s: %+v, %v", post.FeatureImage, config, err)
 	}
 
+	original := browser.JS[string](p, "location.href")
+	s.duplicate(p)
+	p.Must(p.Navigate(original))
+	p.Until("find('a', 'Cancel event…')")
+
 	confirm := func(link, button, says string) {
 		t.Helper()
 		p.Do("find('a', %q).click()", link)
@@ -129,4 +135,38 @@ func TestEvents(t *testing.T) {
 	if _, answer := staff.ask("GET", "/ghost/api/admin/posts/?filter=status:draft", "", nil); !strings.Contains(answer, `"title":"Lychgate day"`) {
 		t.Errorf("the post is gone: %s", answer)
 	}
+}
+
+// duplicate copies the event that a page shows, which is on 1 June 2100: every week, and once for a day
+// that is then published. Readers find the copy at an address of its own.
+func (s *site) duplicate(p *browser.Page) {
+	s.t.Helper()
+	original := browser.JS[string](p, "location.href")
+	copyTo := func(date, until string) {
+		s.t.Helper()
+		p.Until("find('a', 'Duplicate…')")
+		p.Do("find('a', 'Duplicate…').click()")
+		p.Until("find('button', 'Duplicate the event') && document.querySelector('#copy-date').value === '2100-06-08'") // a week later
+		p.Do(`for (const [field, value] of Object.entries({date: %q, until: %q})) document.querySelector('#copy-' + field).value = value;
+			find('button', 'Duplicate the event').click()`, date, until)
+	}
+	listed := func(tab string) []string {
+		s.t.Helper()
+		p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/events?view=" + tab))
+		return browser.JS[[]string](p, `[...document.querySelectorAll('.events tbody tr')].map(row =>
+			[text(row.querySelector('th')), text(row.querySelector('td div')), text(row.querySelector('.badge'))].join(' | '))`)
+	}
+
+	copyTo("2100-06-08", "2100-06-27")
+	p.Until("text(document.querySelector('.notice')) === 'The copies were made. They are drafts, with their dates in their names.'")
+	diff(s.t, "drafts", []string{
+		"Lychgate day, 2100-06-08 | 8 Jun 2100 | Draft", "Lychgate day, 2100-06-15 | 15 Jun 2100 | Draft", "Lychgate day, 2100-06-22 | 22 Jun 2100 | Draft",
+	}, listed("drafts"))
+	p.Must(p.Navigate(original))
+	copyTo("2100-07-04", "")
+	p.Until("text(document.querySelector('.notice')) === 'This is the copy, a draft.' && document.querySelector('[data-key=feature_image] img')")
+	p.Do("find('button', 'Publish').click()")
+	p.Until("text(document.querySelector('.notice')) === 'The event is published.' && find('a', 'View page')")
+	diff(s.t, "the copy's page", s.base+"/lychgate-day-2100-07-04/", browser.JS[string](p, "find('a', 'View page').href"))
+	diff(s.t, "upcoming", []string{"Lychgate day | 1 Jun 2100 | Published", "Lychgate day, 2100-07-04 | 4 Jul 2100 | Published"}, listed("upcoming"))
 }

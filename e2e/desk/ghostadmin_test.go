@@ -18,11 +18,17 @@ const underPosts = ".gh-nav-list-posts .gh-nav-view-list a, #posts-submenu a"
 // ours, as nothing but that: Ghost makes the list anew now and then.
 func hasEntry(t *testing.T, p *browser.Page, want ...string) {
 	t.Helper()
+	p.Until(entriesAre(t, want...))
+}
+
+// entriesAre is an expression that says whether those are under Posts, after the admin's own.
+func entriesAre(t *testing.T, want ...string) string {
+	t.Helper()
 	list, err := json.Marshal(append([]string{"Drafts", "Scheduled", "Published"}, want...))
 	if err != nil {
 		t.Fatalf("json.Marshal: %v", err)
 	}
-	p.Until(fmt.Sprintf("JSON.stringify([...document.querySelectorAll('%s')].map(text)) === JSON.stringify(%s)", underPosts, list))
+	return fmt.Sprintf("JSON.stringify([...document.querySelectorAll('%s')].map(text)) === JSON.stringify(%s)", underPosts, list)
 }
 
 const curationEntry = "Homepage Curation"
@@ -43,7 +49,7 @@ func statuses(p *browser.Page) map[string]string {
 		.map(place => [place.id.slice(6), text(place.querySelector('.lychgate-theme'))]))`)
 }
 
-// status returns an expression that waits for what stands below a theme.
+// status is a JavaScript expression, true once want is shown below a theme.
 func status(theme, want string) string {
 	return fmt.Sprintf("text(document.querySelector('#theme-%s .lychgate-theme')) === %q", theme, want)
 }
@@ -127,22 +133,28 @@ func TestGhostAdmin(t *testing.T) {
 			if (%s) return true;
 			if (Date.now() - (window.pressed ?? 0) > 5000) {
 				window.pressed = Date.now();
-				document.querySelector('%s').click();
+				document.querySelector('%s')?.click();
 			}
 		})()`, until, expander))
 		p.Do("delete window.pressed")
 	}
+	// opened waits for something that is so while the list is open, and opens it only if it stays
+	// closed.
+	opened := func(until string) {
+		t.Helper()
+		p.Do("window.pressed = Date.now()")
+		toggle(until)
+	}
 	const isShown = "!!find('a', 'Homepage Curation') && !document.querySelector('#posts-submenu.grid-rows-\\\\[0fr\\\\]')"
 	for range 2 {
 		toggle("!(" + isShown + ")")
-		toggle(isShown)
-		hasEntry(t, p, ourEntries...)
+		toggle(isShown + " && " + entriesAre(t, ourEntries...))
 	}
 	for _, page := range []string{"#/tags", "#/posts?type=draft", "#/settings", "#/posts"} {
 		p.Do("location.hash = %q", page)
-		p.Until("location.hash.startsWith('#/settings') ? !!find('[data-testid=theme]') : !find('[data-testid=theme]') && !!find('a', 'Homepage Curation')")
+		opened("location.hash.startsWith('#/settings') ? !!find('[data-testid=theme]') : !find('[data-testid=theme]') && !!find('a', 'Homepage Curation')")
 	}
-	hasEntry(t, p, ourEntries...)
+	opened(entriesAre(t, ourEntries...))
 	p.Picture("ghost-admin-posts")
 	click(p, "a", curationEntry)
 	p.Until("location.pathname === '/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")
@@ -155,8 +167,8 @@ func TestGhostAdmin(t *testing.T) {
 	p.Until("/Active/.test(text(document.querySelector('#theme-casper')))")
 	p.Do("location.hash = '#/posts'")
 	hasEntry(t, p)
-	if code, answer := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
-		t.Fatal(code, answer)
+	if code, body := api(p, "PUT", "/themes/nightly/activate/", ""); code != http.StatusOK {
+		t.Fatalf("activating the theme nightly: got status %d, %s, want 200", code, body)
 	}
 	hasEntry(t, p, ourEntries...) // without another page
 
@@ -178,15 +190,14 @@ func TestGhostAdmin(t *testing.T) {
 	withRepositories.staffDesk = "ghost_admin off"
 	s.startEdge(withRepositories)
 	p = s.signIn(owner)
-	if _, answer := api(p, "GET", "/config/", ""); !strings.Contains(answer, `"clientExtensions":{}`) {
-		t.Errorf("when it is off: %s", answer)
+	if _, body := api(p, "GET", "/config/", ""); !strings.Contains(body, `"clientExtensions":{}`) {
+		t.Errorf("when it is off: %s", body)
 	}
 	openInstalled(p)
 	diff(t, "when it is off", map[string]string{}, withoutEmpty(statuses(p)))
 	diff(t, "scripts of ours", 0, browser.JS[int](p, "document.querySelectorAll('script[src*=lychgate]').length"))
 }
 
-// withoutEmpty returns what says something.
 func withoutEmpty(texts map[string]string) map[string]string {
 	some := make(map[string]string)
 	for name, text := range texts {

@@ -27,8 +27,8 @@ func TestGhostThatHangs(t *testing.T) {
 	s := newSite(t, "", options{})
 	s.declare(withSlot)
 	p := s.signIn(owner)
-	if status, answer := api(p, "POST", "/posts/", `{"posts":[{"title":"A choir for everybody","status":"published"}]}`); status != 201 {
-		t.Fatalf("making a post: got %d %s, want 201", status, answer)
+	if status, body := api(p, "POST", "/posts/", `{"posts":[{"title":"A choir for everybody","status":"published"}]}`); status != 201 {
+		t.Fatalf("making a post: got %d %s, want 201", status, body)
 	}
 	const address = "/ghost/lychgate/desk/"
 	id := browser.JS[string](p, `(async () => (await (await fetch('/ghost/lychgate/desk/events', {method: 'POST', headers: {'Content-Type': 'application/json'},
@@ -56,8 +56,8 @@ func TestGhostThatHangs(t *testing.T) {
 	status := func() int {
 		return browser.JS[int](p, "(async () => (await fetch('/ghost/lychgate/desk/events/"+id+"/cancel', {method: 'POST'})).status)()")
 	}
-	if signedOut, answer := api(p, "DELETE", "/session/", ""); signedOut != 204 {
-		t.Fatalf("signing out: got %d %s, want 204", signedOut, answer)
+	if signedOut, response := api(p, "DELETE", "/session/", ""); signedOut != 204 {
+		t.Fatalf("signing out: got %d %s, want 204", signedOut, response)
 	}
 	if got := status(); got != 401 {
 		t.Errorf("cancelling after the sign-out: got %d, want 401", got)

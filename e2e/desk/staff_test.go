@@ -9,7 +9,7 @@ import (
 
 // api asks Ghost's Admin API from a page of Ghost Admin, and returns the answer's status
 // and text.
-func api(p *browser.Page, method, path, body string) (status int, answer string) {
+func api(p *browser.Page, method, path, body string) (status int, text string) {
 	got := browser.JS[struct {
 		Status int
 		Text   string
@@ -28,11 +28,11 @@ func (s *site) addStaff(role string) (email string) {
 	email = strings.ToLower(strings.ReplaceAll(role, " ", "-")) + "@example.com"
 	p := s.signIn(owner)
 	send := func(method, path, body string) string {
-		status, answer := api(p, method, path, body)
+		status, text := api(p, method, path, body)
 		if status >= 300 {
-			s.t.Fatalf("%s %s: %d, %s", method, path, status, answer)
+			s.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, path, status, text)
 		}
-		return answer
+		return text
 	}
 	id := ""
 	for object := range strings.SplitSeq(send("GET", "/roles/?limit=all", ""), "{") {

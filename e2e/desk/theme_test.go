@@ -3,15 +3,18 @@ package desk
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/themes"
 )
 
-// themeZip returns Ghost's own theme Source as a zip, with a manifest if that is not
-// empty.
+// themeZip is Ghost's own theme Source. manifest may be empty.
 func themeZip(t *testing.T, manifest string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,3 +55,40 @@ homepage_curation:
 var hostileManifest = strings.Replace(cleanManifest, "post_template: custom-webinar\n", `post_template: custom-webinar
       supported_fields: [name, "<script>window.hostile = 1</script>", "<img src=x onerror='window.hostile = 2'>", "<b>bold</b>"]
 `, 1)
+
+// everyField is a manifest whose type has all standard fields, and custom fields of all
+// eight kinds.
+const everyField = `manifest_version: 1
+events:
+  types:
+    party:
+      post_template: custom-party
+      required_fields: [name, event_date]
+      custom_fields:
+        - {key: motto, type: text, max_length: 60, help_text: "One line."}
+        - {key: menu, type: textarea, max_length: 200}
+        - {key: seats, type: number, min: 1, max: 10}
+        - {key: dress, type: select, options: [casual, formal]}
+        - {key: page, type: url}
+        - {key: doors, type: date}
+        - {key: outdoors, type: toggle}
+        - {key: badge, type: image, aspect_ratio: "1:1", min_width: 300}
+`
+
+// declare keeps a manifest for the theme that a new Ghost has active.
+func (s *site) declare(text string) {
+	s.t.Helper()
+	db, err := database.Open(s.t.Context(), database.SQLite, s.store)
+	if err != nil {
+		s.t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	kept, err := themes.NewSQL(s.t.Context(), db)
+	if err != nil {
+		s.t.Fatalf("themes.NewSQL: %v", err)
+	}
+	service := themes.Service{Site: "daily", Store: kept, Now: time.Now}
+	if report, err := service.Take(s.t.Context(), "source", func(context.Context) ([]byte, error) { return []byte(text), nil }); err != nil || len(report.Findings) > 0 {
+		s.t.Fatalf("service.Take: got findings %v, %v, want none and no error", report.Findings, err)
+	}
+}

@@ -84,7 +84,7 @@ func TestUploadDialog(t *testing.T) {
 	diff(t, "title", "Upload successful with warnings", upload(p, "nightly", themeZip(t, "manifest_version: 2\n"), true))
 	got := expand(p, "Theme manifest")
 	if len(got) != 1 {
-		t.Fatalf("%v", got)
+		t.Fatalf("got %v, want 1 warning", got)
 	}
 	diff(t, "warning", "This manifest is not in use. Event types stay those of the manifest before it. "+
 		"Homepage Curation goes on with the last manifest that had no finding. Upload the theme again when its manifest is fixed.", got[0].Details)
@@ -97,6 +97,6 @@ func TestUploadDialog(t *testing.T) {
 func diff(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -188,7 +188,7 @@ func goICal(t *testing.T, file string) []entry {
 	t.Helper()
 	calendar, err := ical.NewDecoder(strings.NewReader(file)).Decode()
 	if err != nil {
-		t.Fatalf("%v: %s", err, file)
+		t.Fatalf("decoding %s: %v", file, err)
 	}
 	var entries []entry
 	for _, e := range calendar.Events() {
@@ -244,7 +244,7 @@ func byNode(t *testing.T, file, script string) (entries []entry) {
 	return must(t, entries, err)
 }
 
-// withModules returns a folder with files of this one, beside what is installed.
+// withModules copies files of this folder beside node_modules.
 func withModules(t *testing.T, files ...string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -287,7 +287,7 @@ func (s *site) checkLinkedData() {
 	}
 	diff(s.t, "pages with JSON-LD", len(calendarCases), len(found))
 	if output, err := compile(found); err != nil {
-		s.t.Errorf("%v: %s", err, output)
+		s.t.Errorf("compiling the JSON-LD: %v: %s", err, output)
 	}
 	cancelled := slices.IndexFunc(found, func(data string) bool { return strings.Contains(data, "EventCancelled") })
 	for old, wrong := range map[string]string{

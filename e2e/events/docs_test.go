@@ -12,7 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
 )
 
-// section returns a section of docs/events.md.
+// section reads docs/events.md.
 func section(t *testing.T, title string) string {
 	t.Helper()
 	docs, err := os.ReadFile("../../docs/events.md")
@@ -106,7 +106,7 @@ func TestDocumentedRegistration(t *testing.T) {
 func decoded(t *testing.T, text string) (value any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		t.Fatalf("decoding %s: %v", text, err)
 	}
 	return value
 }

@@ -96,7 +96,7 @@ func TestGuestsRegister(t *testing.T) {
 		problems, err := p.Problems()
 		for _, problem := range must(t, problems, err) { // those of the theme are not ours
 			if strings.Contains(problem, "lychgate") {
-				t.Errorf("%s: %s", theme, problem)
+				t.Errorf("%s: %s, want no problem with Lychgate", theme, problem)
 			}
 		}
 		if browser.Name() == "chromium" {

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	harness.MainWithBrowser(m, nil)
 }
 
-// installed returns the node_modules of e2e/events/install.
+// installed is the node_modules of e2e/events/install. Without them the test is skipped, or fails
+// where nothing may skip.
 func installed(t *testing.T) string {
 	t.Helper()
 	return harness.Modules(t, "events", "gscan, ical.js, node-ical, axe-core and schema-dts: run e2e/events/install")
@@ -45,7 +46,7 @@ func program(t *testing.T, folder string, input io.Reader, name string, args ...
 func diff(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -53,7 +54,7 @@ func diff(t *testing.T, what string, want, got any) {
 func must[T any](t *testing.T, value T, err error) T {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("got error %v, want none", err)
 	}
 	return value
 }

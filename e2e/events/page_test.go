@@ -123,12 +123,12 @@ func TestPages(t *testing.T) {
 	// A value that a program wrote, and no date or toggle has, is shown as it is.
 	odd := s.publish("webinar", map[string]any{
 		"name": "An odd one", "slug": "odd", "event_date": "2031-12-31", "event_time_start": "10:00", "event_time_zone": "America/New_York",
-		"speaker": "Ada", "materials_date": "a week later", "captions": "no",
+		"registration_deadline": "2031-12-30", "speaker": "Ada", "materials_date": "a week later", "captions": "no",
 	})
 	p.Must(p.Navigate(s.base + "/odd/"))
 	p.Until("rows().Speaker === 'Ada'")
 	diff(t, "the odd one", map[string]string{
-		"When": "Wednesday, December 31, 2031, 10:00 AM (America/New_York)", "Speaker": "Ada", "Recording from": "a week later", "Captions": "no",
+		"When": "Wednesday, December 31, 2031, 10:00 AM (America/New_York)", "Register until": "Tuesday, December 30, 2031", "Speaker": "Ada", "Recording from": "a week later", "Captions": "no",
 	}, browser.JS[shown](p, showPage).Rows)
 	s.change(odd, "unpublish")
 
@@ -162,7 +162,7 @@ func TestSubdirectory(t *testing.T) {
 	p.Until("[...document.querySelectorAll('[data-upcoming] li p')].some(line => text(line) === 'Wednesday, December 31, 2031')")
 }
 
-// escaped returns text as Ghost writes it into HTML.
+// escaped is as Ghost writes text into HTML.
 func escaped(text string) string {
 	return strings.NewReplacer("&#34;", "&quot;", "=", "&#x3D;").Replace(html.EscapeString(text))
 }
@@ -287,8 +287,7 @@ func (s *site) addMember(email string, isPaid bool) (id, path string) {
 	return id, s.signInPath(id)
 }
 
-// signInPath returns a path with which a member signs in once: Ghost with MySQL refuses a second
-// time.
+// Each path signs a member in once: Ghost with MySQL refuses a second time.
 func (s *site) signInPath(id string) string {
 	s.t.Helper()
 	var link struct {

@@ -41,7 +41,7 @@ func (r *reader) do(method, path string) (status int, body string) {
 	request.Header.Set("Sec-Fetch-Site", "same-origin")
 	response, err := r.client.Do(request)
 	if err != nil {
-		r.site.t.Fatalf("%s %s: %v", method, path, err)
+		r.site.t.Fatalf("sending %s %s: %v", method, path, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
@@ -62,7 +62,7 @@ func (r *reader) asks(method, slug string) registration {
 	status, body := r.do(method, "/ghost/lychgate/events/"+slug+"/registration")
 	told := registration{Status: status}
 	if err := json.Unmarshal([]byte(body), &told); err != nil {
-		r.site.t.Fatalf("%s %s: %d %s: %v", method, slug, status, body, err)
+		r.site.t.Fatalf("%s the registration for %s: got status %d, %s: %v", method, slug, status, body, err)
 	}
 	return told
 }

@@ -93,8 +93,8 @@ func newSite(t *testing.T, path string) *site {
 	return s
 }
 
-// do sends a request of the owner's, and returns the answer, which is not an error.
-func (s *site) do(method, path, contentType string, body io.Reader) (answer string, header http.Header) {
+// do sends a request of the owner's. The test ends unless the status is below 300.
+func (s *site) do(method, path, contentType string, body io.Reader) (content string, header http.Header) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, body)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *site) do(method, path, contentType string, body io.Reader) (answer stri
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %s, %s, %v", method, path, response.Status, text, err)
+		s.t.Fatalf("%s %s: got status %s, %s, %v, want less than 300", method, path, response.Status, text, err)
 	}
 	return string(text), response.Header
 }
@@ -125,20 +125,19 @@ func (s *site) send(method, path string, body, into any) {
 		text, err := json.Marshal(body)
 		content, contentType = bytes.NewReader(must(s.t, text, err)), "application/json"
 	}
-	answer, _ := s.do(method, path, contentType, content)
+	response, _ := s.do(method, path, contentType, content)
 	if into == nil {
 		return
 	}
-	if err := json.Unmarshal([]byte(answer), into); err != nil {
-		s.t.Fatalf("%s %s: %s: %v", method, path, answer, err)
+	if err := json.Unmarshal([]byte(response), into); err != nil {
+		s.t.Fatalf("decoding the response to %s %s, %s: %v", method, path, response, err)
 	}
 }
 
-// get returns what readers get at a path.
 func (s *site) get(path string) string {
 	s.t.Helper()
-	answer, _ := s.do("GET", path, "", nil)
-	return answer
+	response, _ := s.do("GET", path, "", nil)
+	return response
 }
 
 // uploadTheme uploads the example through the edge, and activates it. Neither Ghost nor we
@@ -160,7 +159,7 @@ func (s *site) uploadTheme() {
 		s.t.Fatalf("must(s.t, part, err).Write: %v", err)
 	}
 	form.Close()
-	answer, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
+	response, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
 	type uploaded struct {
 		Themes []struct {
 			Name             string
@@ -169,11 +168,11 @@ func (s *site) uploadTheme() {
 		Errors []any `json:"_errors"`
 	}
 	var got uploaded
-	if err := json.Unmarshal([]byte(answer), &got); err != nil {
-		s.t.Fatal(answer, err)
+	if err := json.Unmarshal([]byte(response), &got); err != nil {
+		s.t.Fatalf("uploading the theme: %s: %v", response, err)
 	}
 	if len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
-		s.t.Fatalf("the upload: %s", answer)
+		s.t.Fatalf("the upload: %s", response)
 	}
 	s.send("PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
 }
@@ -196,7 +195,7 @@ func (s *site) publish(kind string, values map[string]any) event {
 	var e event
 	s.send("POST", "/ghost/lychgate/desk/events", map[string]any{"theme": themeName, "type": kind, "values": values}, &e)
 	if len(e.Problems) > 0 {
-		s.t.Fatal(e.Problems)
+		s.t.Fatalf("creating an event: got problems %v, want none", e.Problems)
 	}
 	return s.change(e, "publish")
 }
@@ -206,7 +205,7 @@ func (s *site) change(e event, action string) (changed event) {
 	s.t.Helper()
 	s.send("POST", "/ghost/lychgate/desk/events/"+e.ID+"/"+action, nil, &changed)
 	if changed.Post == nil || changed.Pending != nil {
-		s.t.Fatalf("%+v", changed)
+		s.t.Fatalf("%s: got %+v, want a post and nothing pending", action, changed)
 	}
 	return changed
 }

@@ -23,7 +23,7 @@ func TestThemeHasNoFindings(t *testing.T) {
 	}
 	output, err := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "manifest", "validate", "--strict", theme, "--format", "json").Output()
 	if err != nil {
-		t.Fatalf("%v: %s", err, output)
+		t.Fatalf("validating %s: %v: %s", theme, err, output)
 	}
 	var got struct {
 		Status   string
@@ -39,7 +39,7 @@ func TestThemeHasNoFindings(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(output, &got); err != nil {
-		t.Fatalf("%s: %v", output, err)
+		t.Fatalf("decoding %s: %v", output, err)
 	}
 	kinds := make(map[string]bool)
 	for _, custom := range got.Manifest.Events.Types["webinar"].CustomFields {

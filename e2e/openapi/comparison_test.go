@@ -256,6 +256,6 @@ func TestOtherMethods(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	c := newTestComparison(t, edgeServer)
 	if err := c.readAll(strings.NewReader(`{"method":"GET","tar`)); err == nil {
-		t.Error("no error")
+		t.Error("readAll: got no error, want one for a line that is cut off")
 	}
 }

@@ -31,8 +31,8 @@ const (
 // DefaultLanguage is for readers of other languages.
 const DefaultLanguage = "en"
 
-// Language returns the language of our messages that a BCP 47 tag names, such as pt for pt-BR,
-// and false if there are none in it.
+// Language finds the language of our messages for a BCP 47 tag, such as pt for pt-BR. ok is false
+// if there are no messages in it.
 func Language(tag string) (string, bool) {
 	primary, _, _ := strings.Cut(strings.ReplaceAll(tag, "_", "-"), "-")
 	primary = strings.ToLower(strings.TrimSpace(primary))
@@ -40,8 +40,8 @@ func Language(tag string) (string, bool) {
 	return primary, ok
 }
 
-// Message returns what a reader is told of a state and its reason where staff have written
-// nothing. Of a language in which there are no messages it is the English one.
+// Message is the default text for a state and its reason, where staff have written none. If there
+// are no messages in the language, the text is in English.
 func Message(language string, state State, reason Reason) string {
 	in, ok := phrasesOf[language]
 	if !ok {

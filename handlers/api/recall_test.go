@@ -89,7 +89,7 @@ func TestAuthorizeQueued(t *testing.T) {
 					t.Errorf("it took %v, want %v", took, test.takes)
 				}
 				if _, _, err := authorizeGet(t, s, test.cookie); err == nil {
-					t.Error("a page that shows something: no error, want one: nothing stands in for reading")
+					t.Error("reading: got no error, want one: no recalled session is enough for reading")
 				}
 			})
 		})

@@ -66,7 +66,7 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
-	answer := s.asking.DoChan(string(key[:]), func() (any, error) {
+	response := s.asking.DoChan(string(key[:]), func() (any, error) {
 		var whose T
 		err := s.ask(context.WithoutCancel(ctx), address, func(ctx context.Context) (err error) {
 			whose, err = question(ctx)
@@ -76,7 +76,7 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 	})
 	var whose T
 	select {
-	case asked := <-answer:
+	case asked := <-response:
 		if asked.Err != nil {
 			return whose, asked.Err
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// newStaff returns the Staff of a site on a platform, with the default rate limit.
 func newStaff(t testing.TB, p platform.Authenticator) *Staff {
 	return NewStaff("daily", "Ghost", p, NewAuthLimiter(platformtest.StaffLimiter(t)))
 }
@@ -31,7 +30,7 @@ func takesASecond(context.Context, string) error {
 	return nil
 }
 
-// authorize returns why a request that manages manifests is refused.
+// authorize tries a request that manages manifests.
 func authorize(t testing.TB, s *Staff, r *http.Request, address netip.Addr) error {
 	_, _, err := s.Authorize(t.Context(), r, address, MayManage)
 	return err
@@ -381,7 +380,7 @@ func TestHangingCredentials(t *testing.T) {
 		wg.Wait()
 		hanging.End()
 		if diff := cmp.Diff(map[time.Duration]int{0: 1000 - maxQueue + 1, queueWait: maxQueue - 1}, waits); diff != "" {
-			t.Error("how many wait for how long", diff)
+			t.Errorf("requests by the time that they wait (-want +got):\n%s", diff)
 		}
 		if n := len(s.queues); n > 0 {
 			t.Errorf("%d queues are left", n)
@@ -416,7 +415,7 @@ func TestAuthLimiterRemembers(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if _, wait := s.Begin(t.Context(), "daily", address); wait == 0 {
-			t.Error("the address is remembered for more than 24 hours")
+			t.Error("the address waits for 0 s, want longer: a valid session is remembered for 24 hours")
 		}
 		for i := range 2 * maxValid {
 			s.trust(sender{"daily", ratelimit.AddrKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))})

@@ -192,6 +192,10 @@ type staffFailure struct {
 	Message  string             `json:"message"`
 	Reason   string             `json:"reason,omitempty"`   // of a refresh, or full
 	Problems []manifest.Problem `json:"problems,omitempty"` // of an event
+
+	// These are of the event that was made with an Idempotency-Key.
+	ID       string `json:"id,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
 }
 
 func newStaffFailure(f Failure, err error) staffFailure {
@@ -204,6 +208,9 @@ func newStaffFailure(f Failure, err error) staffFailure {
 	}
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
 		failure.Problems = invalid.Problems
+	}
+	if used, ok := errors.AsType[*events.KeyUsedError](err); ok {
+		failure.ID, failure.Revision = used.ID, used.Revision
 	}
 	return failure
 }

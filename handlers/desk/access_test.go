@@ -15,7 +15,7 @@ import (
 // Each of the staff gets the pages that their role may see, and finds the others in no
 // navigation.
 func TestWhoMaySeeWhat(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	editing := []string{"Homepage Curation", "Events", "Themes"}
 	all := append(editing[:3:3], "Integrations", "Sync")
@@ -72,7 +72,7 @@ func TestWhoMaySeeWhat(t *testing.T) {
 // Somebody whose session has ended finds the way to Ghost's sign-in, and back to where they
 // were.
 func TestSessionThatEnded(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	for target, again := range map[string]string{
 		"curation?slot=top/lead&view=search&q=a%22b%26c": `curation?slot=top/lead&view=search&q=a%22b%26c`,
@@ -86,14 +86,14 @@ func TestSessionThatEnded(t *testing.T) {
 		}
 		want := []string{"#main", "/ghost/", "/ghost/", again}
 		if diff := cmp.Diff(want, links); diff != "" && !strings.EqualFold(strings.Join(want, " "), strings.Join(links, " ")) {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s: links (-want +got):\n%s", target, diff)
 		}
 	}
 }
 
 // What a stranger sends costs no more memory than it is long: it is not shown again.
 func TestLongAddressOfStranger(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	short := h.ask("GET", path+"curation", "", "")
 	long := h.ask("GET", path+"curation?slot="+strings.Repeat("&", 1<<20), "", "")
@@ -104,7 +104,7 @@ func TestLongAddressOfStranger(t *testing.T) {
 
 // Editors do not upload or activate themes: Ghost would not let them.
 func TestThemesAreUploadedByThoseWhoMay(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for role, want := range map[string][]string{
 		"Owner":         {"desk-upload /ghost/api/admin/themes/upload/", "desk-activate /ghost/api/admin/themes/source/activate/"},
 		"Administrator": {"desk-upload /ghost/api/admin/themes/upload/", "desk-activate /ghost/api/admin/themes/source/activate/"},
@@ -119,14 +119,14 @@ func TestThemesAreUploadedByThoseWhoMay(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", role, diff)
+			t.Errorf("%s (-want +got):\n%s", role, diff)
 		}
 	}
 }
 
 // A page of another site changes nothing here and reads nothing, whoever looks at it.
 func TestRequestsOfOtherSites(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")
 	before := h.Ghost.PostsByTag()
@@ -140,8 +140,8 @@ func TestRequestsOfOtherSites(t *testing.T) {
 		"a frame of another one": {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe"},
 	} {
 		for _, page := range pageNames() {
-			answer := h.ask("POST", path+page, "Owner", "do=add&name=crm&theme=nightly&slot=top/lead&post=", header...)
-			got := h.read(answer)
+			response := h.ask("POST", path+page, "Owner", "do=add&name=crm&theme=nightly&slot=top/lead&post=", header...)
+			got := h.read(response)
 			if got.Status != http.StatusForbidden || !strings.HasPrefix(got.Text, "The request must come from a page of this site") {
 				t.Errorf("%s: POST %s: %d %s", name, page, got.Status, got.Text)
 			}
@@ -162,7 +162,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 
 // Every answer keeps scripts of others out, and pages and redirections are kept nowhere.
 func TestHeaders(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const (
 		csp   = "default-src 'none'; script-src 'nonce-NONCE'; style-src 'nonce-NONCE'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 		noCSP = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -178,13 +178,13 @@ func TestHeaders(t *testing.T) {
 		}
 		return header
 	}
-	bare := newHouse(t)
+	bare := newHarness(t)
 	bare.Site.Members = nil
 	bare.Site.Events = nil
-	none := newHouse(t)
+	none := newHarness(t)
 	none.Site = nil
 	for name, test := range map[string]struct {
-		house        *house
+		h            *harness
 		method, page string
 		role         string
 		status       int
@@ -211,14 +211,14 @@ func TestHeaders(t *testing.T) {
 		"the folder where no site is": {none, "GET", "", "Owner", 404, secure},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := test.house.ask(test.method, path+test.page, test.role, "")
-			got := answer.Header().Clone()
+			response := test.h.ask(test.method, path+test.page, test.role, "")
+			got := response.Header().Clone()
 			got.Set("Content-Security-Policy", nonceOf.ReplaceAllString(got.Get("Content-Security-Policy"), "'nonce-NONCE'"))
-			if answer.Code == 303 && test.method == "POST" { // without the page that net/http writes for a GET
+			if response.Code == 303 && test.method == "POST" { // without the page that net/http writes for a GET
 				got.Set("Content-Type", "text/html; charset=utf-8")
 			}
-			if diff := cmp.Diff(test.header, got); diff != "" || answer.Code != test.status {
-				t.Errorf("status %d, want %d: %s", answer.Code, test.status, diff)
+			if diff := cmp.Diff(test.header, got); diff != "" || response.Code != test.status {
+				t.Errorf("status %d, want %d: %s", response.Code, test.status, diff)
 			}
 		})
 	}
@@ -228,7 +228,6 @@ func TestHeaders(t *testing.T) {
 // page are known.
 var nonceOf = regexp.MustCompile("'nonce-[A-Z2-7]{26}'")
 
-// withoutNonce returns a page without that number.
 func withoutNonce(page string) string {
 	return regexp.MustCompile(`nonce="[A-Z2-7]{26}"`).ReplaceAllString(page, "nonce")
 }
@@ -236,26 +235,26 @@ func withoutNonce(page string) string {
 // Each page allows its own script and style by a number of its own, and no other file of the
 // site: others upload files to it.
 func TestScriptsOfOthers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	seen := make(map[string]bool)
 	for _, page := range append(pageNames(), "nothing", "curation") {
 		for _, role := range []string{"Owner", ""} {
-			answer := h.ask("GET", path+page, role, "")
-			policy := answer.Header().Get("Content-Security-Policy")
+			response := h.ask("GET", path+page, role, "")
+			policy := response.Header().Get("Content-Security-Policy")
 			nonces := nonceOf.FindAllString(policy, -1)
 			if len(nonces) != 2 || nonces[0] != nonces[1] || seen[nonces[0]] {
 				t.Fatalf("%s: %s, after %v", page, policy, seen)
 			}
 			seen[nonces[0]] = true
 			var loaded []string
-			for n := range h.read(answer).body.Descendants() {
+			for n := range h.read(response).body.Descendants() {
 				if n.Data == "script" || n.Data == "link" {
 					loaded = append(loaded, n.Data+" 'nonce-"+attribute(n, "nonce")+"'")
 				}
 			}
 			if diff := cmp.Diff([]string{"link " + nonces[0], "script " + nonces[0]}, loaded); diff != "" {
-				t.Errorf("%s: %s", page, diff)
+				t.Errorf("%s (-want +got):\n%s", page, diff)
 			}
 		}
 	}
@@ -263,7 +262,7 @@ func TestScriptsOfOthers(t *testing.T) {
 
 // Of a HEAD a browser learns what a GET would answer, and gets no page.
 func TestHead(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	address := h.serve() + path
 	for _, name := range append(pageNames(), "nothing", "desk.js", "desk.css") {
@@ -277,7 +276,7 @@ func TestHead(t *testing.T) {
 			of.Set("Content-Security-Policy", nonceOf.ReplaceAllString(of.Get("Content-Security-Policy"), ""))
 		}
 		if diff := cmp.Diff(header, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

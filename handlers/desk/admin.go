@@ -21,7 +21,7 @@ const (
 	adminData   = "admin.json"
 )
 
-// AdminScript returns the address of the script.
+// AdminScript is a path whose version changes with the script, so that browsers can cache it.
 func (d *Desk) AdminScript() string {
 	return d.Path + Path + "/" + adminScript + "?v=" + desk.Assets[adminScript].Version
 }

@@ -42,10 +42,10 @@ func TestAddAdminScript(t *testing.T) {
 	type header = map[string]string
 	length := func(text string) string { return strconv.Itoa(len(text)) }
 	for _, test := range []struct {
-		name   string
-		method string
-		answer recorded
-		want   recorded // the same as the answer if it has no status
+		name     string
+		method   string
+		response recorded
+		want     recorded // the same as the answer if it has no status
 	}{
 		{
 			"plain", "GET",
@@ -86,14 +86,14 @@ func TestAddAdminScript(t *testing.T) {
 			var asked http.Header
 			err := AddAdminScript(w, r, ghost.Kind.AdminScript, "/ghost/admin.js?v=1", func(w http.ResponseWriter, r *http.Request) error {
 				asked = r.Header
-				for name, value := range test.answer.Header {
+				for name, value := range test.response.Header {
 					w.Header().Set(name, value)
 				}
-				w.WriteHeader(test.answer.Status)
-				half := len(test.answer.Body) / 2
-				w.Write([]byte(test.answer.Body[:half]))
+				w.WriteHeader(test.response.Status)
+				half := len(test.response.Body) / 2
+				w.Write([]byte(test.response.Body[:half]))
 				http.NewResponseController(w).Flush()
-				w.Write([]byte(test.answer.Body[half:]))
+				w.Write([]byte(test.response.Body[half:]))
 				return nil
 			})
 			if diff := cmp.Diff(http.Header{"Accept-Encoding": {"identity"}, "X-Admin": {"1"}}, asked); diff != "" || err != nil {
@@ -101,14 +101,14 @@ func TestAddAdminScript(t *testing.T) {
 			}
 			want := test.want
 			if want.Status == 0 {
-				want = test.answer
+				want = test.response
 			}
 			got := recorded{w.Code, map[string]string{}, w.Body.String()}
 			for name, values := range w.Header() {
 				got.Header[name] = strings.Join(values, "; ")
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%.2000s", diff)
+				t.Errorf("response (-want +got):\n%.2000s", diff)
 			}
 			if got := r.Header.Get("Accept-Encoding"); got != "gzip, br" {
 				t.Errorf("whoever compresses the answer is told %q", got)
@@ -119,7 +119,7 @@ func TestAddAdminScript(t *testing.T) {
 	w := httptest.NewRecorder()
 	err := AddAdminScript(w, httptest.NewRequest(http.MethodGet, "/", nil), ghost.Kind.AdminScript, "/x", func(http.ResponseWriter, *http.Request) error { return away })
 	if !errors.Is(err, away) || w.Body.Len() > 0 {
-		t.Errorf("%v, %v", err, w)
+		t.Errorf("AddAdminScript: got %v, response %v, want %v and an empty response", err, w, away)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAsksForSettings(t *testing.T) {
 			r.Header.Set(name, value)
 		}
 		if got := AsksForSettings(r, &api.Site{Kind: ghost.Kind, Platform: new(ghost.Client)}, test.path); got != test.want {
-			t.Errorf("%s %s %v: %v", test.method, test.path, test.header, got)
+			t.Errorf("AsksForSettings of %s %s %v: got %v, want %v", test.method, test.path, test.header, got, test.want)
 		}
 	}
 }

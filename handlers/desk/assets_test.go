@@ -21,7 +21,7 @@ import (
 
 // A page loads one script and one style, which a browser keeps until they change.
 func TestAssets(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	address := h.serve()
 	page := h.get("themes", "Owner")
 	var loaded []string
@@ -56,7 +56,7 @@ func TestAssets(t *testing.T) {
 				t.Errorf("%s, known as %q: %d, %d bytes: %s", test.target, test.known, status, length, diff)
 			}
 			if got := header.Get("Content-Type"); status == 200 && got != contentType {
-				t.Errorf("%s: %q", name, got)
+				t.Errorf("%s: got content type %q, want %q", name, got, contentType)
 			}
 		}
 	}
@@ -80,20 +80,20 @@ const (
 	maxEventWire = 80 << 10
 )
 
-// compressed returns a text as encode would.
+// Caddy's encode uses gzip too.
 func compressed(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var small bytes.Buffer
 	w := gzip.NewWriter(&small)
 	if _, err := w.Write(text); err != nil || w.Close() != nil {
-		t.Fatalf("w.Write = %v, unexpected: err != nil || w.Close() != nil", err)
+		t.Fatalf("compressing: %v", err)
 	}
 	return small.Bytes()
 }
 
 // Editors abroad wait for no page, however much a site has: it stays small.
 func TestPagesStaySmall(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var sections []manifest.Section
 	for i := range 10 {
 		section := manifest.Section{
@@ -157,10 +157,10 @@ func TestPagesStaySmall(t *testing.T) {
 		if strings.HasPrefix(target, "event") {
 			loaded, wire = assets["events"], maxEventWire
 		}
-		answer := h.ask("GET", path+target, "Owner", "")
-		plain, compressed := answer.Body.Len(), len(compressed(t, answer.Body.Bytes()))
-		if answer.Code != http.StatusOK || plain > most || compressed+loaded > wire {
-			t.Errorf("%s: status %d, %d bytes, %d with all that it loads, compressed", target, answer.Code, plain, compressed+loaded)
+		response := h.ask("GET", path+target, "Owner", "")
+		plain, compressed := response.Body.Len(), len(compressed(t, response.Body.Bytes()))
+		if response.Code != http.StatusOK || plain > most || compressed+loaded > wire {
+			t.Errorf("%s: status %d, %d bytes, %d with all that it loads, compressed", target, response.Code, plain, compressed+loaded)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestPagesStaySmall(t *testing.T) {
 // has it as the system is.
 func TestScheme(t *testing.T) {
 	for scheme, want := range map[string][]string{"": {"light dark", "desk.css"}, "dark": {"dark", "desk-dark.css"}, "light": {"light", "desk-light.css"}} {
-		h := newHouse(t)
+		h := newHarness(t)
 		member := platformtest.Staff["editor"]
 		t.Cleanup(func() { platformtest.Staff["editor"] = member })
 		chosen := member

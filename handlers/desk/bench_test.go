@@ -22,7 +22,7 @@ func BenchmarkThemesPage(b *testing.B) {
 		"10,000 findings":  "manifest_version: 1\n" + curated + "\nevents: {types: {a: {post_template: a, supported_fields: [" + strings.Repeat("nothing, ", 10_000) + "]}}}",
 	} {
 		b.Run(name, func(b *testing.B) {
-			h := &house{desktest.New(b)}
+			h := &harness{desktest.New(b)}
 			for i := range 200 {
 				theme := fmt.Sprint("theme-", i)
 				h.Manifest(theme, text)
@@ -30,8 +30,8 @@ func BenchmarkThemesPage(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if answer := h.ask("GET", path+"themes", "Owner", ""); answer.Code != 200 {
-					b.Fatalf("answer.Code = %v, want 200", answer.Code)
+				if response := h.ask("GET", path+"themes", "Owner", ""); response.Code != 200 {
+					b.Fatalf("answer.Code = %v, want 200", response.Code)
 				}
 			}
 		})

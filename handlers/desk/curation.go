@@ -289,7 +289,7 @@ func (v *view) pick(ctx context.Context, home ActiveHomepage, value string) (*pi
 // withoutEvents is what an address has of a list of recent posts without those of events.
 const withoutEvents = "without"
 
-// recent returns the recent posts, those of events too if they are wanted.
+// recent also sets the link with which an editor shows or hides posts of events.
 func (p *picker) recent(ctx context.Context, home ActiveHomepage, in manifest.Section, slot string, withEvents bool) ([]platform.Post, error) {
 	other := url.Values{"slot": {slot}, "view": {manifest.RecentView}}
 	if withEvents {
@@ -304,7 +304,7 @@ func (p *picker) recent(ctx context.Context, home ActiveHomepage, in manifest.Se
 	return home.RecentWithoutEvents(ctx, in)
 }
 
-// search returns what was found, as many as the query says.
+// search also sets the link to more posts, until there are curation.MaxFound.
 func (p *picker) search(ctx context.Context, home ActiveHomepage, in manifest.Section, query url.Values) ([]platform.Post, error) {
 	most, _ := strconv.Atoi(query.Get("most")) // 0 for the first ones
 	found, hasMore, err := home.Search(ctx, in, query.Get("q"), most)
@@ -446,8 +446,7 @@ func (v *view) swap(ctx context.Context, home ActiveHomepage, one curation.Slot,
 	return errors.Join(err, home.Fill(ctx, one.Slot, first(carried[other.Tag].Posts), false))
 }
 
-// first returns the post that the homepage shows of those that carry the tag of a slot, ""
-// for none.
+// The homepage shows the first of the posts that carry a slot's tag. "" means none.
 func first(posts []platform.Post) string {
 	if len(posts) == 0 {
 		return ""

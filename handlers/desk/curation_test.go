@@ -19,10 +19,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// newsroom is a house with two sections, whose first two slots are filled.
-func newsroom(t *testing.T) *house {
+// newsroom is a harness with two sections, whose first two slots are filled.
+func newsroom(t *testing.T) *harness {
 	t.Helper()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top, manifest.Section{
 		Key: "more", Name: "More", Picker: manifest.Picker{DefaultView: manifest.SearchView, RecentLimit: 2, RecentFilter: &manifest.RecentFilter{Tag: "news"}},
 		Slots: []manifest.Slot{{Key: "news", Label: "News", Tag: "news"}, {Key: "a/b", Label: "Odd key", Tag: "#odd"}},
@@ -36,7 +36,7 @@ func newsroom(t *testing.T) *house {
 // pastHistory is the history of a slot, which has times of its own.
 var pastHistory = regexp.MustCompile(` History [0-9].*? (Change|Choose a post) for `)
 
-// slots returns what each slot shows, and the notice above them.
+// slots reads the notice above the slots, and the text of each slot.
 func slots(page shown) (notice string, shown []string) {
 	for n := range page.body.Descendants() {
 		if n.Type != html.ElementNode {
@@ -173,7 +173,7 @@ func TestUndo(t *testing.T) {
 		}
 		h.post("curation", "Editor", undo...)
 		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -223,13 +223,13 @@ func TestPicker(t *testing.T) {
 	} {
 		said, titles := offered(target)
 		if diff := cmp.Diff(want, append([]string{said}, titles...)); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 	for _, target := range []string{"top/none", "none/lead", "top", "%252", "top/lead/more"} {
 		page := h.get("curation?slot="+target, "Editor")
 		if page.Status != 404 || page.Text != "The active theme has no such slot. Go back to Homepage Curation." {
-			t.Errorf("%s: %d %s", target, page.Status, page.Text)
+			t.Errorf("slot %s: got status %d, %s, want 404, that the theme has no such slot", target, page.Status, page.Text)
 		}
 	}
 }
@@ -250,10 +250,10 @@ func TestSeveralHolders(t *testing.T) {
 	} {
 		notice, _ := slots(h.post("curation", "Editor", append(fields, "theme", "nightly")...))
 		if !strings.HasSuffix(notice, several) {
-			t.Errorf("%s: %q", name, notice)
+			t.Errorf("%s: got notice %q, want it to end with %q", name, notice, several)
 		}
 		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	_, shown := slots(h.get("curation", "Editor"))
@@ -380,12 +380,12 @@ func TestPendingMoves(t *testing.T) {
 
 // The page says why it has no slots, and that they are not those of the latest manifest.
 func TestInactiveCuration(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	inactive := "Homepage Curation is inactive: it starts with a manifest that has it and no finding."
 	says := func(name string, status int, text string) {
 		t.Helper()
 		if page := h.get("curation", "Editor"); page.Status != status || !strings.HasPrefix(page.Text, text) {
-			t.Errorf("%s: %d %s", name, page.Status, page.Text)
+			t.Errorf("%s: got status %d, %s, want %d, %s", name, page.Status, page.Text, status, text)
 		}
 	}
 	says("no manifest", 404, "The theme has no manifest.")
@@ -406,7 +406,7 @@ func TestLinkToWhatWasDone(t *testing.T) {
 		got, _ := slots(h.read(h.ask("GET", path+"curation?done=top/lead&was=3&now=1", "Editor", "",
 			"Sec-Fetch-Site", site, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")))
 		if got != want {
-			t.Errorf("%s: %q", site, got)
+			t.Errorf("Sec-Fetch-Site %s: got notice %q, want %q", site, got, want)
 		}
 	}
 }

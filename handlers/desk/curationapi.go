@@ -75,7 +75,7 @@ type (
 )
 
 // Serve answers a request below CurationPath from an address, for a site or for no site if
-// that is nil. Operations are show, pick, fill, clear and other.
+// that is nil. Operations are show, pick, fill, clear, show_slot_history and other.
 func (h *CurationAPI) Serve(w http.ResponseWriter, r *http.Request, site *CurationSite, address netip.Addr) api.Served {
 	routes, keys := h.find(r)
 	staff := api.StaffAPI[*curationRequest]{
@@ -99,6 +99,8 @@ var (
 		{Operation: "fill", Method: http.MethodPut, Do: (*curationRequest).fill, IsQueued: true},
 		{Operation: "clear", Method: http.MethodDelete, Do: (*curationRequest).fill, IsQueued: true},
 	}
+	historyRoutes = []api.Route[*curationRequest]{{Operation: "show_slot_history", Method: http.MethodGet, Do: (*curationRequest).history}}
+
 	// A slot's key may be picker, too.
 	pickerRoutes = slices.Concat([]api.Route[*curationRequest]{{Operation: "pick", Method: http.MethodGet, Do: (*curationRequest).pick}}, slotRoutes)
 )
@@ -117,6 +119,8 @@ func (h *CurationAPI) find(r *http.Request) (routes []api.Route[*curationRequest
 		keys = append(keys, plain)
 	}
 	switch {
+	case len(keys) == 3 && keys[2] == "history":
+		return historyRoutes, keys
 	case len(keys) != 2:
 		return nil, nil
 	case keys[1] == "picker":
@@ -251,6 +255,17 @@ func (a *curationRequest) fill(ctx context.Context) (response api.Response, err 
 	}
 	response.Body = a.slot(shown[0])
 	return response, nil
+}
+
+// history is who filled the slot, and who cleared it.
+func (a *curationRequest) history(ctx context.Context) (response api.Response, err error) {
+	_, of, ok := a.home.Find(a.keys[0], a.keys[1])
+	if !ok {
+		return response, errUnknownSlot
+	}
+	entries, err := a.home.Curator.HistoryOf(ctx, a.home.Site, of.Tag)
+	response.Body = api.NewHistoryResponse(entries)
+	return response, err
 }
 
 func (a *curationRequest) failed(err error) error {

@@ -19,17 +19,17 @@ import (
 
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
-// house is a desk, as those of the staff have it.
-type house struct{ *desktest.House }
+// harness sends requests to a desk as browsers do.
+type harness struct{ *desktest.Harness }
 
-func newHouse(t *testing.T) *house { return &house{desktest.New(t)} }
+func newHarness(t *testing.T) *harness { return &harness{desktest.New(t)} }
 
 // path is where the pages are.
 const path = "/ghost" + pages.Path + "/"
 
 // ask sends a request to a page, with the session of a role unless that is "". Headers are
 // name and value in turn.
-func (h *house) ask(method, target, role, body string, header ...string) *httptest.ResponseRecorder {
+func (h *harness) ask(method, target, role, body string, header ...string) *httptest.ResponseRecorder {
 	h.T.Helper()
 	r := httptest.NewRequestWithContext(h.T.Context(), method, "https://news.example.com"+target, strings.NewReader(body))
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -61,7 +61,7 @@ type shown struct {
 	body *html.Node
 }
 
-func (h *house) read(w *httptest.ResponseRecorder) shown {
+func (h *harness) read(w *httptest.ResponseRecorder) shown {
 	h.T.Helper()
 	doc, err := html.Parse(w.Body)
 	if err != nil {
@@ -86,19 +86,19 @@ func (h *house) read(w *httptest.ResponseRecorder) shown {
 	return page
 }
 
-// get returns a page, and post what a form of it leads to.
-func (h *house) get(page, role string) shown {
+// get opens a page. post sends a form of it, and follows a redirect.
+func (h *harness) get(page, role string) shown {
 	h.T.Helper()
 	return h.read(h.ask("GET", path+page, role, ""))
 }
 
-func (h *house) post(page, role string, fields ...string) shown {
+func (h *harness) post(page, role string, fields ...string) shown {
 	h.T.Helper()
-	answer := h.ask("POST", path+page, role, formOf(fields...))
-	if answer.Code == http.StatusSeeOther {
-		answer = h.ask("GET", answer.Header().Get("Location"), role, "")
+	response := h.ask("POST", path+page, role, formOf(fields...))
+	if response.Code == http.StatusSeeOther {
+		response = h.ask("GET", response.Header().Get("Location"), role, "")
 	}
-	return h.read(answer)
+	return h.read(response)
 }
 
 // formOf encodes fields, which are name and value in turn.
@@ -110,7 +110,6 @@ func formOf(fields ...string) string {
 	return form.Encode()
 }
 
-// elements returns the elements of a name.
 func elements(in *html.Node, name string) func(func(*html.Node) bool) {
 	return func(yield func(*html.Node) bool) {
 		for n := range in.Descendants() {
@@ -130,7 +129,7 @@ func attribute(of *html.Node, name string) string {
 	return ""
 }
 
-// textOf returns the text of an element, one space for each run of white space.
+// textOf joins runs of white space.
 func textOf(of *html.Node) string {
 	var text strings.Builder
 	if of.Type == html.TextNode {
@@ -144,8 +143,8 @@ func textOf(of *html.Node) string {
 	return strings.Join(strings.Fields(text.String()), " ")
 }
 
-// logged returns the messages of the log.
-func (h *house) logged() (messages []string) {
+// logged takes the messages that were logged since the last call.
+func (h *harness) logged() (messages []string) {
 	for _, entry := range h.Log.TakeAll() {
 		messages = append(messages, entry.Message)
 	}
@@ -157,8 +156,7 @@ func pageNames() []string {
 	return []string{"curation", "event-settings", "events", "integrations", "sync", "themes"}
 }
 
-// serve returns the address of a server of the desk.
-func (h *house) serve() string {
+func (h *harness) serve() string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.Desk.Serve(w, r, h.Site, netip.MustParseAddr("192.0.2.1"))
 	}))
@@ -166,7 +164,8 @@ func (h *house) serve() string {
 	return server.URL
 }
 
-// fetch returns the status, the headers and the length of an answer over a connection.
+// fetch uses a connection of its own, without compression. It has the status, the headers, and the
+// length of the body.
 func fetch(t *testing.T, method, address string, header ...string) (int, http.Header, int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
@@ -177,14 +176,14 @@ func fetch(t *testing.T, method, address string, header ...string) (int, http.He
 		request.Header.Set(pair[0], pair[1])
 	}
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
-	answer, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatalf("transport.RoundTrip: %v", err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatalf("io.ReadAll: %v", err)
 	}
-	return answer.StatusCode, answer.Header, len(body)
+	return response.StatusCode, response.Header, len(body)
 }

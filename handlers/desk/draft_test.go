@@ -16,7 +16,7 @@ import (
 // "Write the text" keeps what was typed, and leads to the post in the platform's editor. It is in the
 // name of who pressed it.
 func TestWriteTheText(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	once := hidden(h.get("events?new=party", "Editor"), "once")
 	form := []string{"do", "write", "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", once, "f.name", "Party", "f.location", "Hall"}
@@ -71,7 +71,7 @@ func TestWriteTheText(t *testing.T) {
 
 // While the platform is away, what was typed is kept, and the post is made later.
 func TestWriteTheTextWhileThePlatformIsAway(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Party"})
 	h.get("events", "Editor") // who it is, is known
@@ -92,7 +92,7 @@ func TestWriteTheTextWhileThePlatformIsAway(t *testing.T) {
 
 // An event is duplicated to a date, a week later unless somebody says another one, or to one each week.
 func TestDuplicateToADate(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
 	question := h.get("events?confirm=duplicate&event="+e.ID, "Editor")
@@ -119,6 +119,15 @@ func TestDuplicateToADate(t *testing.T) {
 			t.Errorf("drafts (-want +got): %s", diff)
 		}
 	}
+	for range 2 {
+		got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", "", "until", "")
+		if want := "This is the copy, a draft without slug and date."; !strings.HasPrefix(got.Text, want) {
+			t.Errorf("without dates: got %q, want %q at its start", got.Text, want)
+		}
+		if diff := cmp.Diff([]string{"Party, 2100-06-08", "Party, 2100-06-15", "Party"}, names()); diff != "" {
+			t.Errorf("drafts with one without dates (-want +got): %s", diff)
+		}
+	}
 	for says, dates := range map[string][2]string{
 		"This is the copy, a draft. ":                                    {"2101-06-01", ""},
 		"The last date of the copies must not be before the first one. ": {"2101-06-01", "2100-01-01"},
@@ -131,7 +140,7 @@ func TestDuplicateToADate(t *testing.T) {
 
 // The editor says who did what with the event.
 func TestHistoryOfAnEvent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	h.post("events", "Editor", "do", "write", "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "once", "1", "f.name", "Party", "f.menu", "Cake", "f.event_date", "2100-06-01")
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})

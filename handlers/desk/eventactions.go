@@ -95,7 +95,7 @@ func (r *eventsView) started(ctx context.Context, of typed) (events.Event, error
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		return events.Event{Status: events.Draft}, nil
-	case err == nil && !made.UpdatedAt.Equal(made.CreatedAt): // which somebody has changed since
+	case err == nil && !made.IsUntouched():
 		made.Revision = -1 // so that the form overwrites nothing
 	}
 	return made, err
@@ -122,7 +122,7 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
 		e, err = r.events.CreateOnce(ctx, r.site.Name, r.member.ID, cmp.Or(of.once, rand.Text()), draft)
-		if errors.Is(err, events.ErrKeyUsed) { // of the same form another event was made
+		if used, ok := errors.AsType[*events.KeyUsedError](err); ok && used.ID != "" { // of the same form another event was made
 			shown.event, err = e, events.ErrChanged
 		}
 		if err == nil && do == "publish" && e.Post.ID != "" && e.Status != events.Published { // which somebody has taken back since
@@ -214,14 +214,15 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 // duplicate makes a copy of an event, or several, as the form says.
 func (r *eventsView) duplicate(ctx context.Context, id string) (any, error) {
 	form, site := r.request.PostForm, r.site.Name
+	key := clip.Text(form.Get("once"), maxField)
 	if form.Get("date") == "" && form.Get("until") == "" {
-		e, err := r.events.Duplicate(ctx, site, id)
+		e, err := r.events.Duplicate(ctx, site, id, key)
 		if err != nil {
 			return r.unchanged(ctx, id, err)
 		}
 		return redirection(url.Values{"event": {e.ID}, "done": {"duplicate"}}.Encode()), nil
 	}
-	made, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Until: form.Get("until"), Key: clip.Text(form.Get("once"), maxField)})
+	made, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Until: form.Get("until"), Key: key})
 	switch {
 	case err != nil:
 		return r.unchanged(ctx, id, err)
@@ -234,9 +235,12 @@ func (r *eventsView) duplicate(ctx context.Context, id string) (any, error) {
 // unchanged shows an event, and why something was not done to it.
 func (r *eventsView) unchanged(ctx context.Context, id string, err error) (any, error) {
 	var said string
+	_, isUsed := errors.AsType[*events.KeyUsedError](err)
 	switch failure := api.FailureOf(err); {
 	case errors.Is(err, events.ErrChanged):
 		said = "Somebody changed this event meanwhile, so nothing was done. This is how it is now."
+	case isUsed:
+		said = "The copy that was made of this before is being deleted. Choose Duplicate again to make another one."
 	case errors.Is(err, events.ErrNoPost):
 		said = "The event is not published, so nothing was done."
 	case errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled):

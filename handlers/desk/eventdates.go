@@ -13,8 +13,7 @@ import (
 // This file says when events are: in a list in the time zone of the site, so that its times can
 // be compared, and on the pages of one event in that event's. The browser's counts nowhere.
 
-// siteZone returns the time zone of the site, and UTC and false while the platform does not say
-// it.
+// siteZone is UTC, and isKnown is false, while the platform does not respond.
 func (v *view) siteZone(ctx context.Context) (zone *time.Location, isKnown bool) {
 	zone, err := v.events.Posts.Zone(ctx, v.site.Name)
 	if err != nil && ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 // The list has dates in the time zone of the site, and those of another zone in that too. The
 // pages of an event have its own.
 func TestDatesOfEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	const berlin, newYork = "Europe/Berlin", "America/New_York"
 	for _, test := range []struct {
@@ -60,7 +60,7 @@ func TestDatesOfEvents(t *testing.T) {
 
 // While the platform does not say its time zone, the list is in UTC, and says so.
 func TestDatesWithoutTheZone(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	h.create(map[string]any{"name": "Party", "event_date": "2100-06-01", "event_time_start": "19:30", "event_time_zone": "Europe/Berlin"})
 	h.Ghost.BreakCalls(desktest.ErrGone, "publication")
@@ -72,7 +72,7 @@ func TestDatesWithoutTheZone(t *testing.T) {
 	}
 }
 
-// zoneOf returns the time zone of the times on a page.
+// zoneOf is the time zone in which a page's script shows times.
 func zoneOf(page shown) string {
 	for n := range elements(page.body, "desk-page") {
 		return attribute(n, "zone")

@@ -136,7 +136,7 @@ func groupsOf(fields []eventField, t *events.Type) (list []fieldGroup) {
 	return list
 }
 
-// list returns the fields in the order of the editor.
+// list is in the order of the editor: standard fields, then the theme's own.
 func (o fieldsOf) list() (fields []eventField) {
 	for _, f := range o.eventType.Fields() {
 		fields = append(fields, o.standard(f))
@@ -345,7 +345,7 @@ func formText(form url.Values, name string) string {
 	}, strings.ToValidUTF8(form.Get(name), ""))
 }
 
-// valueOf returns the value of a field, nil if it is empty.
+// valueOf is nil for an empty field.
 func valueOf(form url.Values, f eventField) any {
 	text := formText(form, f.Name)
 	if f.Kind == "toggle" {
@@ -372,7 +372,8 @@ func valueOf(form url.Values, f eventField) any {
 	return text
 }
 
-// keptOf returns the values that a type has no fields for.
+// keptOf has the values that the type has no fields for. They come back when the editor chooses
+// another type.
 func keptOf(values map[string]any, t *events.Type) map[string]any {
 	kept := make(map[string]any)
 	for key, value := range values {

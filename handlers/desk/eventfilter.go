@@ -30,19 +30,8 @@ var eventViews = []choice{
 	{Value: monthTab, Label: "Month"},
 }
 
-// eventFilter is what an address says about which events are listed.
-type eventFilter struct {
-	View, Type, Month, Query string // View is one of eventViews, and Month as 2026-05
-	From                     string // the tab on which words were typed
-}
-
-// eventTab is a tab of the list, with how many events it has.
-type eventTab struct {
-	choice
-	Address string
-	Count   int
-	IsList  bool // it has a count
-}
+// maxListedEvents is how many events a page of the list has.
+const maxListedEvents = 25
 
 // maxMonths bounds the months that are offered.
 const maxMonths = 240

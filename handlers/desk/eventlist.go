@@ -8,9 +8,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 )
 
-// maxListedEvents is how many events a page of the list has.
-const maxListedEvents = 25
-
 // list shows a page of the list.
 func (r *eventsView) list(ctx context.Context) (any, error) {
 	query := r.request.URL.Query()

@@ -20,7 +20,7 @@ type listShown struct {
 	Months []string
 }
 
-func (h *house) listShown(target string) (s listShown) {
+func (h *harness) listShown(target string) (s listShown) {
 	page := h.get(target, "Editor")
 	chosen := func(n *html.Node, attr string) string {
 		if slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == attr }) {
@@ -48,7 +48,7 @@ func (h *house) listShown(target string) (s listShown) {
 // An editor with many events narrows the list, and sees how many each choice has. Words are looked
 // for on all tabs, until one is chosen.
 func TestNarrowedListOfEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	h.publish(map[string]any{"name": "Old party", "menu": "Cake", "event_date": "2020-06-01"})
 	h.publish(map[string]any{"name": "New party", "menu": "Cake", "event_date": "2100-06-01"})
@@ -105,7 +105,7 @@ func TestNarrowedListOfEvents(t *testing.T) {
 
 // What the list is narrowed by goes along to the next page, and to the other tabs.
 func TestNarrowedPages(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	for i := range 30 {
 		h.create(map[string]any{"name": fmt.Sprintf("Party %02d", i), "event_date": "2100-06-19"})
@@ -139,12 +139,13 @@ func TestNarrowedPages(t *testing.T) {
 
 // A month is shown as a calendar, with each event on all of its days.
 func TestMonthOfEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	h.publish(map[string]any{"name": "Festival", "menu": "Cake", "event_date": "2100-05-30", "event_date_end": "2100-06-02"})
 	h.publish(map[string]any{"name": "Night", "menu": "Cake", "event_date": "2100-06-04", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"})
 	h.create(map[string]any{"name": "Supper", "event_date": "2100-06-05", "event_time_start": "18:00", "event_time_zone": "Europe/Berlin"})
 	h.create(map[string]any{"name": "Some day"})
+	h.create(map[string]any{"name": "Fair", "event_date": "2100-07-01", "event_time_zone": "Asia/Tokyo"}) // begins in June elsewhere
 	days := func(target string) (list []string) {
 		for td := range elements(h.get(target, "Editor").body, "td") {
 			if attribute(td, "class") == "" {
@@ -162,8 +163,11 @@ func TestMonthOfEvents(t *testing.T) {
 	if diff := cmp.Diff([]string{"30 Sunday, 30 May Festival", "31 Monday, 31 May Festival"}, days("events?view=month&month=2100-05")); diff != "" {
 		t.Errorf("May (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"1 Thursday, 1 July Fair Draft"}, days("events?view=month&month=2100-07")); diff != "" {
+		t.Errorf("July (-want +got):\n%s", diff)
+	}
 	got := h.listShown("events?view=month&month=2100-06")
-	if diff := cmp.Diff([]string{"[June 2100 (2)]", "May 2100 (1)"}, got.Months); diff != "" {
+	if diff := cmp.Diff([]string{"July 2100 (1)", "[June 2100 (2)]", "May 2100 (1)"}, got.Months); diff != "" {
 		t.Errorf("months to jump to (-want +got):\n%s", diff)
 	}
 	for _, target := range []string{"events?view=month", "events?view=month&month=never"} {

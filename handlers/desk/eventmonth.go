@@ -13,33 +13,6 @@ import (
 // are large.
 const maxMonthPages = 12
 
-// shownMonth is a month, in weeks that begin on a Monday.
-type shownMonth struct {
-	Name           string
-	Before, Behind monthLink
-	Weeks          [][]shownDay
-	More           int    // events that are not shown
-	List           string // the address of the list of them
-}
-
-// monthLink leads to a month nearby.
-type monthLink struct{ Name, Address string }
-
-type shownDay struct {
-	Date    string // 2026-05-04
-	Name    string // Monday, 4 May
-	Number  int
-	IsOther bool // it is of the month before or behind
-	IsToday bool
-	Events  []dayEvent
-}
-
-// dayEvent is an event on a day.
-type dayEvent struct {
-	ID, Name, Status string
-	Time             string // of its start, "" on the days after that one, and for a whole day
-}
-
 // month fills in the month that is chosen.
 func (r *eventsView) month(ctx context.Context, shown *eventList, zone *time.Location) error {
 	filter := shown.Filter
@@ -73,7 +46,7 @@ func (r *eventsView) month(ctx context.Context, shown *eventList, zone *time.Loc
 	return nil
 }
 
-// monthOf returns the month that begins at a time, without events.
+// monthOf has whole weeks from Monday on, without events. first is the first day of the month.
 func monthOf(first, now time.Time) *shownMonth {
 	m := &shownMonth{Name: first.Format("January 2006")}
 	back := (int(first.Weekday()) + 6) % 7 // days since Monday

@@ -12,7 +12,7 @@ import (
 
 // A post that somebody has deleted in Ghost is told of.
 func TestLostPost(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
 	links := func() (list []string) {
@@ -38,7 +38,7 @@ func TestLostPost(t *testing.T) {
 // What staff have made of a post in Ghost, so that readers do not find what the desk has, is
 // told in the list and in the editor.
 func TestPostThatIsNotAsTheEvent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	values := map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"}
 	e := h.publish(values)
@@ -49,7 +49,7 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 		t.Helper()
 		for page, says := range map[string]string{"events?view=" + view: list, "events?event=" + e.ID: editor} {
 			if got := h.get(page, "Editor").text(t); !strings.Contains(got, says) {
-				t.Errorf("%s: %s", page, got)
+				t.Errorf("%s: got %s, want %s in it", page, got, says)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestPostThatIsNotAsTheEvent(t *testing.T) {
 // A theme that loses a field, or another theme, while an editor's form is open takes nothing of
 // what was typed: it is there again with the field.
 func TestThemeThatChangesMeanwhile(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Party", "menu": "Cake"})
 	form := []string{"do", "save", "event", e.ID, "type", "party", "was", "party", "kept", "{}", "f.name", "Ball", "f.menu", " Soup "}
@@ -99,7 +99,6 @@ func TestThemeThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// hidden returns the value of a page's hidden input.
 func hidden(page shown, name string) string {
 	for input := range elements(page.body, "input") {
 		if attribute(input, "name") == name {
@@ -114,19 +113,19 @@ func hidden(page shown, name string) string {
 func TestTypeAfterALostAnswer(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		meanwhile func(*house, events.Event)
+		meanwhile func(*harness, events.Event)
 		want      events.Edit
 		shown     string
 	}{
-		{"nobody else has it open", func(*house, events.Event) {}, events.Edit{Theme: "nightly", Type: "meetup", Values: map[string]any{"name": "Meetup"}}, "The event was saved."},
-		{"somebody has changed it", func(h *house, e events.Event) {
+		{"nobody else has it open", func(*harness, events.Event) {}, events.Edit{Theme: "nightly", Type: "meetup", Values: map[string]any{"name": "Meetup"}}, "The event was saved."},
+		{"somebody has changed it", func(h *harness, e events.Event) {
 			if _, err := h.Events.Save(h.T.Context(), "daily", e.ID, e.Revision, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball"}}, nil); err != nil {
 				h.T.Fatalf("h.Events.Save: %v", err)
 			}
 		}, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball"}}, "Somebody changed this event meanwhile."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.declareEvents()
 			once := hidden(h.get("events?new=party", "Editor"), "once")
 			form := func(do, event, revision, was, is, name string) []string {
@@ -158,7 +157,7 @@ func TestTypeAfterALostAnswer(t *testing.T) {
 // A form that is sent again, because its answer was lost or by the browser's Back, makes no
 // second event and no second post.
 func TestFormThatIsSentAgain(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	once := hidden(h.get("events?new=party", "Editor"), "once")
 	form := func(do, name string) []string {
@@ -166,7 +165,7 @@ func TestFormThatIsSentAgain(t *testing.T) {
 	}
 	for _, do := range []string{"save", "save", "publish", "publish"} {
 		if got := h.post("events", "Editor", form(do, "Party")...); got.Status != 200 || strings.Contains(got.Text, "Somebody") {
-			t.Fatalf("%d %s", got.Status, got.Text)
+			t.Fatalf("%s: got status %d, %s, want 200, no other editor", do, got.Status, got.Text)
 		}
 	}
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10})

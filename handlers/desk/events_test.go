@@ -46,10 +46,10 @@ events:
         - {key: badge, type: image, aspect_ratio: "1:1", min_width: 300, max_file_size_kb: 100}
 `
 
-func (h *house) declareEvents() { h.Manifest("nightly", eventTypes) }
+func (h *harness) declareEvents() { h.Manifest("nightly", eventTypes) }
 
 // create keeps a draft of a party.
-func (h *house) create(values map[string]any) events.Event {
+func (h *harness) create(values map[string]any) events.Event {
 	h.T.Helper()
 	e, err := h.Events.Create(h.T.Context(), "daily", events.Edit{Theme: "nightly", Type: "party", Values: values})
 	if err != nil {
@@ -59,7 +59,7 @@ func (h *house) create(values map[string]any) events.Event {
 }
 
 // publish publishes a party.
-func (h *house) publish(values map[string]any) events.Event {
+func (h *harness) publish(values map[string]any) events.Event {
 	h.T.Helper()
 	e := h.create(values)
 	t, err := h.Site.Events.Type(h.T.Context(), "nightly", "party")
@@ -67,13 +67,12 @@ func (h *house) publish(values map[string]any) events.Event {
 		e, err = h.Events.Publish(h.T.Context(), "daily", e.ID, e.Revision, t)
 	}
 	if err != nil || e.Pending != nil {
-		h.T.Fatal(err, e.Pending)
+		h.T.Fatalf("publishing an event: got %v, pending %+v, want no error, nothing pending", err, e.Pending)
 	}
 	return e
 }
 
-// event returns an event as it is kept.
-func (h *house) event(id string) events.Event {
+func (h *harness) event(id string) events.Event {
 	h.T.Helper()
 	e, err := h.Events.Find(h.T.Context(), "daily", id)
 	if err != nil {
@@ -129,7 +128,7 @@ func inputs(page shown) (list []string) {
 // The editor has the fields that a type supports, in the order of the standard ones and then
 // of the manifest, each with the input of its type, with what is required and recommended.
 func TestFieldsOfEditor(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	const (
 		required = " * , required to publish:"
@@ -166,7 +165,7 @@ func TestFieldsOfEditor(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(want, inputs(h.get(target, "Editor"))); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 }
@@ -174,7 +173,7 @@ func TestFieldsOfEditor(t *testing.T) {
 // What a form says is kept as the API would have it; what it leaves out is gone; and what
 // its type has no field for stays.
 func TestFormOfEditor(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Old", "location": "Gone", "surplus": "kept"})
 	page := h.get("events?event="+e.ID, "Editor")
@@ -190,7 +189,7 @@ func TestFormOfEditor(t *testing.T) {
 		"f.seats", "many", "f.dress", "formal", "f.outdoors", "on", "f.lost", "typed",
 	}
 	if got := h.post("events", "Editor", form...); got.Status != 200 || !strings.HasPrefix(got.Text, "The event was saved. ") {
-		t.Fatalf("%d %s", got.Status, got.Text)
+		t.Fatalf("got status %d, %s, want 200, that the event was saved", got.Status, got.Text)
 	}
 	want := map[string]any{
 		"name": "New", "description": "One\ntwo", "max_attendees": 20.0, "rsvp_labels": []any{"Guests", "Summer guests"},
@@ -220,7 +219,7 @@ func TestFormOfEditor(t *testing.T) {
 // What is wrong is listed at the top with a link to its field, and said beside that. What
 // was typed stays.
 func TestProblemsInEditor(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	page := h.post("events", "Editor", "do", "publish", "event", "", "revision", "0", "type", "party", "was", "party", "kept", "{}", "f.seats", "11", "f.event_date", "2026-02-30", "f.dress", "none")
 	var links []string
@@ -261,7 +260,7 @@ func TestProblemsInEditor(t *testing.T) {
 
 // Each step that takes something away is asked about, and says what becomes of the post.
 func TestStepsOfEvent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	for do, test := range map[string]struct{ asks, says, status string }{
 		"unpublish": {
@@ -284,18 +283,18 @@ func TestStepsOfEvent(t *testing.T) {
 	} {
 		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
 		if got := h.get("events?confirm="+do+"&event="+e.ID, "Editor").text(t); got != "Back to the event "+test.asks {
-			t.Errorf("%s: %s", do, got)
+			t.Errorf("confirming %s: got %s, want %s", do, got, "Back to the event "+test.asks)
 		}
 		stale := h.post("events", "Editor", "do", do, "event", e.ID, "revision", revision(e.Revision+1))
 		if do != "duplicate" && !strings.HasPrefix(stale.Text, "Somebody changed this event meanwhile, so nothing was done.") {
 			t.Errorf("%s of an old one: %s", do, stale.Text)
 		}
 		if got := h.post("events", "Editor", "do", do, "event", e.ID, "revision", revision(e.Revision)).text(t); !strings.HasPrefix(got, test.says+" ") {
-			t.Errorf("%s: %s", do, got)
+			t.Errorf("%s: got %s, want it to begin with %s", do, got, test.says)
 		}
 		now, err := h.Events.Find(t.Context(), "daily", e.ID)
 		if string(now.Status) != test.status || (err != nil) != (do == "delete") {
-			t.Errorf("%s: %s, %v", do, now.Status, err)
+			t.Errorf("%s: got status %s, %v, want %s, an error only after delete", do, now.Status, err, test.status)
 		}
 	}
 	draft := h.create(map[string]any{"name": "Draft"})
@@ -306,7 +305,7 @@ func TestStepsOfEvent(t *testing.T) {
 
 // The list has what is coming up first, then what is past, and drafts.
 func TestListOfEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if got, want := h.get("events", "Editor").text(t), "The active theme nightly has no event types, so there can be no new events. Activate a theme that has some, or add events to its manifest. Themes Event Settings "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q at its start", got, want)
 	}
@@ -332,7 +331,7 @@ func TestListOfEvents(t *testing.T) {
 		"events?view=past&q=new":       nil,
 	} {
 		if diff := cmp.Diff(want, rows(h.get(target, "Editor"))); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 	first := h.get("events?view=drafts", "Editor")
@@ -356,7 +355,7 @@ func TestListOfEvents(t *testing.T) {
 // The editor says on which day an event ends, if it is another one, and shows the end date where
 // there is one.
 func TestEndsOnAnotherDay(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	for _, test := range []struct {
 		name, start, end, date, want string
@@ -386,7 +385,7 @@ func TestEndsOnAnotherDay(t *testing.T) {
 
 // An event whose type is gone can still be read, and be given another type.
 func TestEventWithoutType(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-06-01"})
 	h.Manifest("nightly", "{manifest_version: 1, events: {types: {meetup: {post_template: custom-meetup}}}}")
@@ -414,7 +413,7 @@ func TestEventWithoutType(t *testing.T) {
 
 // Nothing that another editor has saved is overwritten by an old form, until somebody says so.
 func TestConflictInEditor(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Mine", "location": "Hall"})
 	if _, err := h.Events.Save(t.Context(), "daily", e.ID, e.Revision, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Theirs", "menu": "Cake"}}, nil); err != nil {
@@ -441,32 +440,32 @@ func TestConflictInEditor(t *testing.T) {
 // What the pages need fails: each says so, and shows no more than that.
 func TestEventsAway(t *testing.T) {
 	for name, test := range map[string]struct {
-		given  func(h *house)
+		given  func(h *harness)
 		target string
 		status int
 	}{
-		"the store":                 {func(h *house) { h.Away = desktest.ErrGone }, "events", http.StatusServiceUnavailable},
-		"the store, later":          {func(h *house) { h.CloseStore() }, "events", http.StatusServiceUnavailable},
-		"the settings":              {func(h *house) { h.Away = desktest.ErrGone }, "event-settings", http.StatusServiceUnavailable},
-		"Ghost's list of themes":    {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "installed") }, "events", http.StatusBadGateway},
-		"the time zone, not needed": {func(h *house) { h.Ghost.BreakCalls(desktest.ErrGone, "publication") }, "events?new=", http.StatusOK},
-		"an event":                  {func(*house) {}, "events?event=nothing", http.StatusNotFound},
-		"a question":                {func(*house) {}, "events?event=nothing&confirm=nothing", http.StatusNotFound},
+		"the store":                 {func(h *harness) { h.Away = desktest.ErrGone }, "events", http.StatusServiceUnavailable},
+		"the store, later":          {func(h *harness) { h.CloseStore() }, "events", http.StatusServiceUnavailable},
+		"the settings":              {func(h *harness) { h.Away = desktest.ErrGone }, "event-settings", http.StatusServiceUnavailable},
+		"Ghost's list of themes":    {func(h *harness) { h.Ghost.BreakCalls(desktest.ErrGone, "installed") }, "events", http.StatusBadGateway},
+		"the time zone, not needed": {func(h *harness) { h.Ghost.BreakCalls(desktest.ErrGone, "publication") }, "events?new=", http.StatusOK},
+		"an event":                  {func(*harness) {}, "events?event=nothing", http.StatusNotFound},
+		"a question":                {func(*harness) {}, "events?event=nothing&confirm=nothing", http.StatusNotFound},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.declareEvents()
 		test.given(h)
 		if got := h.get(test.target, "Editor"); got.Status != test.status {
-			t.Errorf("%s: %d %s", name, got.Status, got.Text)
+			t.Errorf("%s: got status %d, %s, want %d", name, got.Status, got.Text, test.status)
 		}
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	for name, form := range map[string]url.Values{
 		"nothing to do": {"do": {"other"}}, "no values": {"do": {"save"}, "type": {"party"}, "kept": {"["}}, "no revision": {"do": {"save"}, "type": {"party"}, "revision": {"x"}},
 	} {
 		if got := h.ask("POST", path+"events", "Editor", form.Encode()).Code; got != http.StatusBadRequest {
-			t.Errorf("%s: %d", name, got)
+			t.Errorf("%s: got status %d, want 400", name, got)
 		}
 	}
 	if got := h.post("events", "Editor", "do", "save", "type", "gone", "kept", "{}"); got.Status != http.StatusConflict {

@@ -12,7 +12,7 @@ import (
 
 // The settings are kept, and what is wrong with them is said beside them.
 func TestEventSettings(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if got, want := h.post("event-settings", "Editor", "image_size", " 1600 x 900 px ", "calendar_name", "Events of the Daily ", "registered", "See you\r\nthere", "event_passed", " ").text(t), "The settings were saved. "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q at its start", got, want)
 	}
@@ -32,7 +32,7 @@ func TestEventSettings(t *testing.T) {
 
 // The address to subscribe to is in the settings, with a button that copies it.
 func TestAddressOfCalendar(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	page := h.get("event-settings", "Editor")
 	got := make(map[string]string)
 	for code := range elements(page.body, "code") {

@@ -41,6 +41,47 @@ type eventList struct {
 	IsZoneKnown bool   // it is the site's
 }
 
+// eventFilter is what an address says about which events are listed.
+type eventFilter struct {
+	View, Type, Month, Query string // View is one of eventViews, and Month as 2026-05
+	From                     string // the tab on which words were typed
+}
+
+// eventTab is a tab of the list, with how many events it has.
+type eventTab struct {
+	choice
+	Address string
+	Count   int
+	IsList  bool // it has a count
+}
+
+// shownMonth is a month, in weeks that begin on a Monday.
+type shownMonth struct {
+	Name           string
+	Before, Behind monthLink
+	Weeks          [][]shownDay
+	More           int    // events that are not shown
+	List           string // the address of the list of them
+}
+
+// monthLink leads to a month nearby.
+type monthLink struct{ Name, Address string }
+
+type shownDay struct {
+	Date    string // 2026-05-04
+	Name    string // Monday, 4 May
+	Number  int
+	IsOther bool // it is of the month before or behind
+	IsToday bool
+	Events  []dayEvent
+}
+
+// dayEvent is an event on a day.
+type dayEvent struct {
+	ID, Name, Status string
+	Time             string // of its start, "" on the days after that one, and for a whole day
+}
+
 // listedEvent is an event in the list.
 type listedEvent struct {
 	ID, Name, When, Type, Status string

@@ -16,23 +16,23 @@ import (
 )
 
 // withParty publishes a party for two, and adds a guest.
-func withParty(t *testing.T) (h *house, e events.Event, member string) {
+func withParty(t *testing.T) (h *harness, e events.Event, member string) {
 	t.Helper()
-	h = newHouse(t)
+	h = newHarness(t)
 	h.declareEvents()
 	e = h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-05-01", "access": "free", "max_attendees": 2.0})
 	h.addGuest(e.ID, "jane@example.com", "Jane")
 	return h, e, "uuid-p-1"
 }
 
-func (h *house) addGuest(event, email, name string) {
+func (h *harness) addGuest(event, email, name string) {
 	h.T.Helper()
 	if _, _, err := h.Guests.Add(h.T.Context(), h.Ghost, "daily", event, registration.Addition{Email: email, Name: name, By: "Ed"}); err != nil {
 		h.T.Fatalf("h.Guests.Add: %v", err)
 	}
 }
 
-func (h *house) tally(event string) registration.Tally {
+func (h *harness) tally(event string) registration.Tally {
 	h.T.Helper()
 	of, err := h.Guests.Tally(h.T.Context(), "daily", event)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestGuestForms(t *testing.T) {
 		}
 	}
 	if logged == 0 {
-		t.Error("the log has nothing, want that Ghost did not answer")
+		t.Error("the log is empty, want a line that Ghost did not answer")
 	}
 	h.CloseStore()
 	for _, page := range []string{"guest-list", "check-in"} {

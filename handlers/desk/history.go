@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 )
@@ -21,7 +22,7 @@ type shownDeed struct {
 var deeds = map[string]string{
 	"created": "made it", "written": "gave it a post, for its text", history.Changed: "changed it", "scheduled": "scheduled it",
 	"published": "published it", "unpublished": "unpublished it", "cancelled": "cancelled it",
-	"filled": "chose", "cleared": "cleared it",
+	"filled": "chose", "cleared": "cleared it", curation.Refused: "refused it:",
 	"added": "added it", "rotated": "gave it another key", "revoked": "revoked it",
 }
 
@@ -29,7 +30,10 @@ var deeds = map[string]string{
 func shownDeedsOf(title string, entries []history.Entry) (list []shownDeed) {
 	for _, e := range entries {
 		shown := shownDeed{At: e.At, About: clip.Text(e.About, maxTitle), Did: cmp.Or(deeds[e.Did], clip.Text(e.Did, maxLabel))}
-		if shown.Name = cmp.Or(clip.Text(e.Name, maxLabel), "somebody"); e.ID == "" {
+		switch shown.Name = cmp.Or(clip.Text(e.Name, maxLabel), "somebody"); {
+		case e.Did == curation.Refused:
+			shown.Name = title
+		case e.ID == "":
 			shown.Did += " in " + title
 		}
 		list = append(list, shown)

@@ -16,10 +16,10 @@ type CurationSite struct {
 
 	Posts platform.PostHost
 
-	// Curator returns what fills the slots. An error means that the store is away.
+	// Curator fails while the store is away.
 	Curator func() (*curation.Curator, error)
 
-	// OfEvents returns those of some posts that show events. Nil for a site without events.
+	// OfEvents filters posts to those that show events. Nil for a site without events.
 	OfEvents func(ctx context.Context, posts []string) ([]string, error)
 }
 

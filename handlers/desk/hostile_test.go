@@ -38,7 +38,7 @@ var hostile = map[string]string{
 	"not UTF-8":     "a\xff\xfe<b>",
 }
 
-// first returns the first code points of a text.
+// first cuts a text to n code points.
 func first(text string, n int) string {
 	points := []rune(text)
 	return string(points[:min(len(points), n)])
@@ -65,7 +65,7 @@ func hostileEvents(text string) *manifest.Events {
 func TestHostileTexts(t *testing.T) {
 	for name, text := range hostile {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			title := strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "") // as JSON and YAML have it
 			label := strings.ReplaceAll(title, "\x1b", "")
 			h.Declare(manifest.Section{
@@ -173,7 +173,7 @@ const anyElement = " id class role tabindex hidden data-focus aria-label aria-la
 
 // isPlain checks that a page has no element, attribute or address but the desk's own, and
 // shows no text that is long or of others outside of what isolates it.
-func (h *house) isPlain(name, page string) {
+func (h *harness) isPlain(name, page string) {
 	h.T.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -239,7 +239,7 @@ func isOfSite(address string) bool {
 // A picture is shown, in a small size, where the site itself has the pictures of posts. Of others the browser
 // asks nobody: nobody learns who edits when, and no address that does something is opened.
 func TestPictures(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")
 	for picture, want := range map[string]string{
@@ -292,14 +292,14 @@ func TestPictures(t *testing.T) {
 
 // Errors that nobody foresaw are for the operator's log: a page does not show them.
 func TestInnerErrorsAreNotShown(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	secret := errors.New("postgres://lychgate:secret@db.example.com/lychgate")
 	h.Away = secret
 	h.Outbox.Err = secret
 	for _, name := range pageNames() {
-		for _, answer := range []string{h.ask("GET", path+name, "Owner", "").Body.String(), h.ask("POST", path+name, "Owner", "do=add&name=crm").Body.String()} {
-			if strings.Contains(answer, "secret") {
-				t.Errorf("%s shows %s", name, answer)
+		for _, body := range []string{h.ask("GET", path+name, "Owner", "").Body.String(), h.ask("POST", path+name, "Owner", "do=add&name=crm").Body.String()} {
+			if strings.Contains(body, "secret") {
+				t.Errorf("%s shows %s", name, body)
 			}
 		}
 	}
@@ -307,7 +307,7 @@ func TestInnerErrorsAreNotShown(t *testing.T) {
 
 // Of a Ghost in a subdirectory the pictures are there too.
 func TestPicturesInSubdirectory(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Desk.Path = "/blog/ghost"
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")
@@ -322,7 +322,7 @@ func TestPicturesInSubdirectory(t *testing.T) {
 			got = append(got, attribute(img, "src"))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", picture, diff)
+			t.Errorf("%s (-want +got):\n%s", picture, diff)
 		}
 	}
 	h.Site.Kind.SmallPictures = "" // as of a platform that has one size

@@ -20,8 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes/git"
 )
 
-// text returns what a page has below its heading, which must be the answer to a request that
-// was served.
+// text is below the page's heading. The status must be 200.
 func (s shown) text(t *testing.T) string {
 	t.Helper()
 	if s.Status != 200 {
@@ -35,7 +34,7 @@ const curated = `homepage_curation: {sections: [{key: top, name: Top, slots: [{k
 // Editors see of each theme whether its manifest is valid, what is wrong with it, and whether
 // Homepage Curation runs, on which copy.
 func TestThemesPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	clock := desktest.Now.Add(-72 * time.Hour)
 	h.Themes.Now = func() time.Time { return clock }
 	h.Manifest("nightly", "manifest_version: 1\n"+curated)
@@ -103,7 +102,7 @@ func TestRefreshOutcomes(t *testing.T) {
 		"no repository": {nil, 200, "nightly could not be refreshed, so nothing has changed: The theme has no repository to be refreshed from."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			if name == "findings" {
 				h.Declare(desktest.Top)
 			}
@@ -114,7 +113,7 @@ func TestRefreshOutcomes(t *testing.T) {
 				t.Errorf("status %d", status)
 			}
 			if got := h.post("themes", "Editor", "refresh", "nightly").text(t); !strings.HasPrefix(got, test.says+" ") {
-				t.Errorf("%s", got)
+				t.Errorf("refreshing: got %s, want it to begin with %s", got, test.says)
 			}
 		})
 	}
@@ -122,7 +121,7 @@ func TestRefreshOutcomes(t *testing.T) {
 
 // A key is shown once, to whom asked for it, with a command that tries it.
 func TestIntegrationsPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Members.Declared["declared"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "declared", Mode: members.CustomIDMode, SubscribeByDefault: true, Limit: members.Limit{Requests: 600, Window: time.Hour}}, HasKey: true}
 	h.Members.Declared["later"] = pages.DeclaredIntegration{Integration: members.Integration{Name: "later", Mode: members.EmailMode}}
 	list := func() (rows []string) {
@@ -170,7 +169,7 @@ func TestIntegrationsPage(t *testing.T) {
 		t.Errorf("used: %s", diff)
 	}
 	if strings.Contains(h.get("integrations", "Owner").Text, first) {
-		t.Error("the key is shown again")
+		t.Error("the page has the key again, want it shown once")
 	}
 
 	confirm := h.get("integrations?rotate=crm", "Owner").text(t)
@@ -202,7 +201,7 @@ func TestIntegrationsPage(t *testing.T) {
 		t.Errorf("revoked: %s", diff)
 	}
 	if third := key(h.post("integrations", "Owner", "do", "rotate", "name", "crm")); third == second {
-		t.Error("the key is the one that was revoked")
+		t.Errorf("got the key %q that was revoked, want another", third)
 	}
 
 	for name, test := range map[string]struct {
@@ -219,7 +218,7 @@ func TestIntegrationsPage(t *testing.T) {
 		"once more":                 {[]string{"do", "revoke", "name", "crm"}, "crm is revoked. Its key is refused from now on. "},
 	} {
 		if got := h.post("integrations", "Owner", test.fields...).text(t); !strings.HasPrefix(got, test.says) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s, want it to begin with %s", name, got, test.says)
 		}
 	}
 	logged := strings.Join(h.logged(), "\n")
@@ -232,7 +231,7 @@ func TestIntegrationsPage(t *testing.T) {
 
 // However many integrations there are, each can be revoked, and nobody adds them without end.
 func TestManyIntegrations(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for i := range 100 {
 		name := fmt.Sprintf("crm-%03d", i)
 		if got, want := h.post("integrations", "Owner", "do", "add", "name", name).text(t), "The key of "+name; !strings.HasPrefix(got, want) {
@@ -254,7 +253,7 @@ func TestManyIntegrations(t *testing.T) {
 
 // What somebody typed stays in the form that was not taken.
 func TestFormIsKept(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	page := h.post("integrations", "Owner", "do", "add", "name", "our crm", "mode", "custom_id", "allow_duplicate_emails", "on", "placeholder_domain", "people.invalid")
 	values := map[string]string{}
 	for input := range elements(page.body, "input") {
@@ -277,7 +276,7 @@ func TestFormIsKept(t *testing.T) {
 // Where the operator has not switched it on, owners see the integrations and how it is
 // switched on, and change nothing.
 func TestIntegrationsThatStaffDoNotManage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if _, _, err := h.Members.Keys.Add(t.Context(), members.Integration{Site: "daily", Name: "crm", Mode: members.EmailMode, SubscribeByDefault: true}); err != nil {
 		t.Fatalf("h.Members.Keys.Add: %v", err)
 	}
@@ -287,21 +286,21 @@ func TestIntegrationsThatStaffDoNotManage(t *testing.T) {
 		"Integration Members by Options Key Last used crm Members by email Options New members get newsletters Key Added 4 May 2026, 15:00 UTC Last used Never"
 	for _, target := range []string{"integrations", "integrations?rotate=crm", "integrations?revoke=crm"} {
 		if diff := cmp.Diff(want, h.get(target, "Owner").text(t)); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
 	for _, do := range []string{"add", "rotate", "revoke"} {
 		got := h.post("integrations", "Owner", "do", do, "name", "crm")
 		refused := shown{Status: 403, Title: "Not allowed", Nav: got.Nav, Text: "The operator of this service has not switched this on for the site."}
 		if diff := cmp.Diff(refused, got, cmpopts.IgnoreUnexported(shown{})); diff != "" {
-			t.Errorf("%s: %s", do, diff)
+			t.Errorf("%s (-want +got):\n%s", do, diff)
 		}
 	}
 }
 
 // Administrators see what Ghost does not have yet, since when and why, and have it tried.
 func TestSyncPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if got := h.get("sync", "Owner").text(t); got != "Nothing is pending: Ghost has all that was written here." {
 		t.Errorf("nothing pending: %s", got)
 	}
@@ -312,12 +311,12 @@ func TestSyncPage(t *testing.T) {
 		return members.Record{Member: members.Member{GUID: "0190-" + email, Email: email, UpdatedAt: desktest.Now.Add(-time.Hour)}, NextAttempt: desktest.Now.Add(time.Minute)}
 	}
 	refused, deleted, nameless := record("jane@example.com"), record("john@example.com"), record("")
-	refused.Attempts, refused.Problem = 1, "Ghost does not answer."
-	deleted.Attempts, deleted.Problem, deleted.Deleted = 12, "Ghost answers 503.", true
+	refused.Attempts, refused.Problem = 1, "asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused"
+	deleted.Attempts, deleted.Problem, deleted.Deleted = 12, "refused by the platform: The member is locked.", true
 	h.Outbox.Records, h.Outbox.Total = []members.Record{refused, deleted, nameless}, 1234
 	const list = "The last write of 1,234 members is not in Ghost yet. It is tried again by itself. Try now Member Written Why it is pending Next try " +
-		"jane@example.com Written 4 May 2026, 14:00 UTC Why it is pending Ghost does not answer. Tried once Next try 4 May 2026, 15:01 UTC " +
-		"john@example.com Deleted Written 4 May 2026, 14:00 UTC Why it is pending Ghost answers 503. Tried 12 times Next try 4 May 2026, 15:01 UTC " +
+		"jane@example.com Written 4 May 2026, 14:00 UTC Why it is pending It does not answer as it should. Tried once Next try 4 May 2026, 15:01 UTC " +
+		"john@example.com Deleted Written 4 May 2026, 14:00 UTC Why it is pending The member is locked. Tried 12 times Next try 4 May 2026, 15:01 UTC " +
 		"0190- Written 4 May 2026, 14:00 UTC Why it is pending Not tried yet Next try 4 May 2026, 15:01 UTC And 1,231 members more."
 	if diff := cmp.Diff(list, h.get("sync", "Administrator").text(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -331,7 +330,7 @@ func TestSyncPage(t *testing.T) {
 // All that is pending of a site is tried once in ten seconds, however often that is asked for,
 // and by whom.
 func TestTryNowIsLimited(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Outbox.Records = []members.Record{{Member: members.Member{Email: "jane@example.com", UpdatedAt: desktest.Now}, NextAttempt: desktest.Now}}
 	const (
 		tried = "Being tried now: 1 member. Reload the page to see what became of it. The last write of 1 member is not in Ghost yet."
@@ -363,7 +362,7 @@ func TestTryNowIsLimited(t *testing.T) {
 // Administrators see also what of events and slots Ghost does not have yet, have it tried, and
 // give up what Ghost refused.
 func TestSyncPageOfPosts(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	since := desktest.Now.Add(-time.Hour).UnixMilli()
 	far := desktest.Now.AddDate(100, 0, 0)
 	for _, row := range [][]any{

@@ -49,7 +49,7 @@ func TestPickerMarksTheHomepage(t *testing.T) {
 			wanted[title] = want[title]
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Errorf("%s: %s", target, diff)
+			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 		if diff := cmp.Diff(map[string]int{"tagged": 1, "published": 1}, map[string]int{"tagged": calls["tagged"], "published": calls["published"]}); diff != "" || calls["post"] > 0 {
 			t.Errorf("%s: asked of Ghost: %v", target, calls)
@@ -59,7 +59,7 @@ func TestPickerMarksTheHomepage(t *testing.T) {
 
 // A post that fills very many slots keeps the page small.
 func TestPostThatFillsManySlots(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	section := manifest.Section{Key: "top", Name: "Top", Picker: manifest.Picker{DefaultView: manifest.RecentView, RecentLimit: 5}}
 	var tags []string
 	for i := range 40 {
@@ -82,7 +82,7 @@ func TestPickerSaysWhatItOffers(t *testing.T) {
 		"more/news": "Choose a post for News Only published posts with the tag news are offered. Recent",
 	} {
 		if text := h.get("curation?slot="+slot, "Editor").text(t); !strings.Contains(text, want) {
-			t.Errorf("%s: %s", slot, text)
+			t.Errorf("slot %s: got %s, want %s in it", slot, text, want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestViewSite(t *testing.T) {
 			return links
 		}
 		if diff := cmp.Diff([]string{want}, links()); diff != "" {
-			t.Errorf("%s: %s", admin, diff)
+			t.Errorf("%s (-want +got):\n%s", admin, diff)
 		}
 		h.Ghost.BreakCalls(desktest.ErrGone, "tag", "untag")
 		h.Ghost.Mu.Lock()
@@ -116,8 +116,9 @@ func TestViewSite(t *testing.T) {
 	}
 }
 
-// pickerShown returns how many posts the picker offers, and the addresses of its links by their texts.
-func (h *house) pickerShown(target string) (offered int, links map[string]string) {
+// pickerShown counts the posts that the picker offers. The keys of links are their texts, the
+// values their addresses.
+func (h *harness) pickerShown(target string) (offered int, links map[string]string) {
 	links = make(map[string]string)
 	for n := range h.get(target, "Editor").body.Descendants() {
 		if attribute(n, "class") == "title" {
@@ -175,6 +176,6 @@ func TestRecentWithoutEvents(t *testing.T) {
 	}
 	h.Site.OfEvents = nil
 	if _, links := h.pickerShown("curation?slot=top/lead&view=recent"); links["Leave out events"] != "" {
-		t.Error("a site without events offers to leave them out, want no such link")
+		t.Errorf("a site without events: got the link %q to leave them out, want none", links["Leave out events"])
 	}
 }

@@ -14,7 +14,7 @@ import (
 // An editor whom Ghost knew a moment ago publishes an event while Ghost does not answer: it is
 // kept, the page says so, and Ghost has it later. What is not brought to Ghost waits for it.
 func TestPublishWhileGhostHangs(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Party", "menu": "Cake"})
 	h.get("events?event="+e.ID, "Editor")

@@ -40,12 +40,10 @@ func (d *Desk) folder() string { return d.Path[:strings.LastIndex(d.Path, "/")+1
 type Site struct {
 	*CurationSite
 
-	// Members returns what the desk needs of the site's members. An error means that
-	// the store is away. It is nil for a site without the members API.
+	// Members fails while the store is away. It is nil for a site without the members API.
 	Members func() (*Members, error)
 
-	// Pending returns what the platform does not have yet. An error means that the store is
-	// away.
+	// Pending is what the platform does not have yet. It fails while the store is away.
 	Pending func() (pending.View, error)
 
 	// Events is nil for a site without events.
@@ -66,7 +64,7 @@ type Members struct {
 	// its key there too.
 	Declared map[string]DeclaredIntegration
 
-	// Check returns an integration with all defaults, or what is wrong with it.
+	// Check adds all defaults to an integration. Its error says what is wrong.
 	Check func(IntegrationForm) (members.Integration, error)
 
 	// MayManage is whether staff may add, rotate and revoke. Allow is what the operator

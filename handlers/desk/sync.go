@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/pending"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -77,7 +78,7 @@ func showSync(ctx context.Context, v *view) (any, error) {
 	return v.syncPage(ctx, said)
 }
 
-// syncPage returns the page with a notice, which may be nil.
+// syncPage takes a notice for the top, nil for none.
 func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 	kept, err := v.site.Pending()
 	if err != nil {
@@ -95,13 +96,13 @@ func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
 	return shown, nil
 }
 
-func (p *syncPage) addMembers(ctx context.Context, outbox pending.Outbox, site string) error {
-	list, n, err := outbox.Pending(ctx, site, maxPending)
+func (p *syncPage) addMembers(ctx context.Context, kept pending.Outbox, site string) error {
+	list, n, err := kept.Pending(ctx, site, maxPending)
 	p.Count = count(n)
 	for _, record := range list {
 		p.Members = append(p.Members, pendingMember{
 			Email: cmp.Or(record.Email, record.GUID), IsDeleted: record.Deleted, WrittenAt: record.UpdatedAt,
-			Attempts: record.Attempts, Problem: clip.Text(record.Problem, maxProblem), NextAttempt: record.NextAttempt,
+			Attempts: record.Attempts, Problem: clip.Text(outbox.Sentence(record.Problem), maxProblem), NextAttempt: record.NextAttempt,
 		})
 	}
 	if more := n - len(list); more > 0 {

@@ -59,7 +59,7 @@ type page struct {
 	// pages if it is "".
 	assets string
 
-	// show returns what the page's template is given.
+	// show makes the data of the page's template.
 	show func(ctx context.Context, v *view) (any, error)
 
 	// act does what a form of the page asks for, and returns what the template is given,

@@ -16,9 +16,9 @@ func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
 	if err := a.read(&body, errNoCopies); err != nil {
 		return api.Response{}, err
 	}
-	key := a.Header.Get("Idempotency-Key")
-	if len(key) > api.MaxIdempotencyKey {
-		return api.Response{}, errLongKey
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
 	}
 	made, err := a.service.Copy(ctx, a.site.Name, a.id, events.Copies{Date: body.Date, Until: body.Until, Key: key})
 	if err != nil {

@@ -12,8 +12,7 @@ const maxFileName = 100
 
 const calendarSuffix = ".ics"
 
-// calendarDisposition returns a Content-Disposition with which browsers save an event's calendar
-// file under the event's name (RFC 6266).
+// Browsers save the calendar file under the event's name (RFC 6266).
 func calendarDisposition(name string) string {
 	name = calendarFileName(name)
 	plain := strings.Map(func(r rune) rune {
@@ -29,8 +28,8 @@ func calendarDisposition(name string) string {
 	return disposition
 }
 
-// calendarFileName returns a name that is one of a file everywhere: without what separates
-// folders, ends a quoted text, or cannot be seen.
+// calendarFileName removes what separates folders, ends a quoted text, or is invisible, so that the
+// name is valid on every system.
 func calendarFileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsGraphic(r) || r == unicode.ReplacementChar {

@@ -12,20 +12,5 @@ func (a *eventRequest) history(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	type entry struct {
-		At  string  `json:"at"`
-		By  *string `json:"by"` // null for what was done on the platform
-		Did string  `json:"did"`
-	}
-	list := []entry{}
-	for _, e := range entries {
-		one := entry{At: api.Time(e.At), Did: e.Did}
-		if e.ID != "" {
-			one.By = &e.Name
-		}
-		list = append(list, one)
-	}
-	return api.Response{Body: struct {
-		History []entry `json:"history"`
-	}{list}}, nil
+	return api.Response{Body: api.NewHistoryResponse(entries)}, nil
 }

@@ -31,7 +31,7 @@ func TestLabels(t *testing.T) {
 // A page says its language, and gets texts and labels in it.
 func TestAnswersInALanguage(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
-	type answer struct {
+	type response struct {
 		Message string
 		Labels  *struct{ Register string }
 	}
@@ -40,18 +40,18 @@ func TestAnswersInALanguage(t *testing.T) {
 	const english = "This event is for members. Sign in or sign up to register."
 	for _, c := range []struct {
 		query, accepted string
-		want            answer
+		want            response
 	}{
-		{"", "", answer{english, nil}},
-		{"", "de", answer{german, nil}},
-		{"?lang=de-AT", "fr", answer{german, register("Anmelden")}},
-		{"?lang=tlh", "de", answer{german, register("Anmelden")}},
-		{"?lang=tlh", "", answer{english, register("Register")}},
+		{"", "", response{english, nil}},
+		{"", "de", response{german, nil}},
+		{"?lang=de-AT", "fr", response{german, register("Anmelden")}},
+		{"?lang=tlh", "de", response{german, register("Anmelden")}},
+		{"?lang=tlh", "", response{english, register("Register")}},
 	} {
 		got, _ := d.ask("GET", "/events/party/registration"+c.query, "", "Accept-Language", c.accepted)
-		var answered answer
+		var answered response
 		if err := json.Unmarshal([]byte(got.Body), &answered); err != nil {
-			t.Fatalf("%s: %v", got.Body, err)
+			t.Fatalf("reading %s: %v", got.Body, err)
 		}
 		if diff := cmp.Diff(c.want, answered); diff != "" {
 			t.Errorf("%q, Accept-Language %q: want -, got +: %s", c.query, c.accepted, diff)

@@ -13,9 +13,8 @@ import (
 // maxLanguages bounds the languages of a header that are read. Browsers send some five.
 const maxLanguages = 20
 
-// languageOf returns the language of our messages for a reader: that of the page, in the
-// parameter lang, else the first of Accept-Language (RFC 9110, section 12.5.4) in which there
-// are messages; "" for none.
+// The parameter lang, the page's language, comes first, then Accept-Language in its order (RFC
+// 9110, section 12.5.4). Languages without messages are skipped. "" means that none fits.
 func languageOf(r *http.Request) string {
 	if language, ok := messaging.Language(r.URL.Query().Get("lang")); ok {
 		return language

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"mime"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -17,13 +16,7 @@ import (
 
 // This file answers guests, who register by the link of a mail.
 
-const (
-	// maxRegistrationBody is more than an email of 254 bytes takes (RFC 5321, section 4.5.3.1.3),
-	// in bytes.
-	maxRegistrationBody = 4 << 10
-
-	maxEmail = 254 // bytes
-)
+const maxEmail = 254 // bytes
 
 // Reasons of failures, beside those of a closed registration.
 const (
@@ -37,34 +30,6 @@ type linkFailure struct {
 	Message string `json:"message"`
 	Reason  string `json:"reason"`
 }
-
-// readBody reads what a PUT or a POST may have: the token of a link, or an email.
-func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPut && r.Method != http.MethodPost || r.ContentLength == 0 {
-		return nil
-	}
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return errNotJSON
-	}
-	text, err := api.ReadBody(w, r, maxRegistrationBody)
-	if errors.Is(err, api.ErrTooLarge) {
-		return err
-	}
-	var body struct {
-		Token string `json:"token"`
-		Email string `json:"email"`
-	}
-	if err != nil || api.Unmarshal(text, &body) != nil { // who sends half a body is no trouble of ours
-		return errNoRegistrationBody
-	}
-	if r.Method == http.MethodPut {
-		a.token = body.Token
-	}
-	a.email = strings.TrimSpace(body.Email)
-	return nil
-}
-
-var errNoRegistrationBody = api.Invalid(`Write a body such as {"email": "jane@example.com"}.`)
 
 // serveLink has a link mailed to a guest.
 func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {

@@ -165,6 +165,9 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answ
 	http.ServeContent(&pacedWriter{w, answer.Size(), answer.IsUrgent, time.Now()}, r, "", time.Time{}, answer)
 }
 
+// busyRetry is when a reader is to ask again while too many others ask the store.
+const busyRetry = 5 * time.Second
+
 const (
 	// chunkTime is how long a reader may take for the next chunk of an answer, of 32 KB, and
 	// urgentTime how long for a whole one while others are refused for want of memory.

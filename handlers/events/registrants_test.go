@@ -34,7 +34,7 @@ events: {types: {party: {post_template: custom-party}}}
 
 // list is the API of an event's list of registrants.
 type list struct {
-	*desktest.House
+	*desktest.Harness
 
 	t     *testing.T
 	event events.Event
@@ -45,7 +45,7 @@ func openList(t *testing.T, values map[string]any) *list {
 	h := desktest.New(t)
 	party, ok := events.NewType(manifest.Parse([]byte(partyManifest)).Manifest.Events, "party")
 	if !ok {
-		t.Fatal("the manifest has no type party")
+		t.Fatal("NewType: got false, want the type party")
 	}
 	all := map[string]any{"name": "Party", "access": "free", "event_date": "2100-05-01"}
 	maps.Copy(all, values)
@@ -71,10 +71,10 @@ func (l *list) ask(role, method, path, body string, header ...string) *httptest.
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	answer := httptest.NewRecorder()
+	response := httptest.NewRecorder()
 	api := eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
-	api.Serve(answer, r, l.Site.Events, netip.MustParseAddr("192.0.2.1"))
-	return answer
+	api.Serve(response, r, l.Site.Events, netip.MustParseAddr("192.0.2.1"))
+	return response
 }
 
 func (l *list) add(n int, name string) {

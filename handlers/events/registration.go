@@ -3,6 +3,8 @@ package events
 import (
 	"cmp"
 	"context"
+	"errors"
+	"mime"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -53,12 +55,6 @@ type RegistrationSite struct {
 // a reader who is registered.
 const registrationPath = "/registration"
 
-// Handles reports whether a path is that of an event's registration.
-func (h *Registration) Handles(path string) bool {
-	_, ok := h.slug(path)
-	return ok
-}
-
 func (h *Registration) slug(path string) (string, bool) {
 	rest, below := strings.CutPrefix(strings.TrimSuffix(path, "/"), h.Path+"/")
 	if h.isCalendar(path) {
@@ -70,29 +66,6 @@ func (h *Registration) slug(path string) (string, bool) {
 
 func (*Registration) isCalendar(path string) bool {
 	return strings.HasSuffix(path, registrationPath+calendarSuffix)
-}
-
-// Serve answers a request of a reader.
-func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
-	sameOriginOnly(w)
-	if r.Method == http.MethodOptions { // no page of another origin is let in
-		api.Allow(w.Header(), h.methods(r)...)
-		w.WriteHeader(http.StatusNoContent)
-		return api.Done
-	}
-	if h.isCalendar(r.URL.Path) {
-		return h.serveCalendar(w, r, site, address)
-	}
-	if r.Method == http.MethodPost {
-		return h.serveLink(w, r, site, address)
-	}
-	reader, found, err := h.answer(w, r, site, address)
-	if err != nil {
-		return h.fail(w, r, site, err)
-	}
-	status, outcome := registrationStatus(r.Method, reader.Membership == registration.Guest, found)
-	api.WriteJSON(w, status, h.shown(r, found))
-	return outcome
 }
 
 // fail answers a request that was not done.
@@ -109,14 +82,6 @@ func (h *Registration) fail(w http.ResponseWriter, r *http.Request, site Registr
 	return f.Outcome
 }
 
-// NoSite answers for a host without a site. Err says why.
-func (*Registration) NoSite(w http.ResponseWriter, err error) {
-	f := api.FailureOf(err)
-	sameOriginOnly(w)
-	f.SetRetryAfter(w.Header())
-	writeRegistrationFailure(w, f)
-}
-
 // sameOriginOnly keeps pages of other origins from loading an answer (Fetch, section 3.7).
 func sameOriginOnly(w http.ResponseWriter) {
 	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -129,14 +94,15 @@ func writeRegistrationFailure(w http.ResponseWriter, f api.Failure) {
 }
 
 const (
-	// busyRetry is when a reader is to ask again while too many others ask the store.
-	busyRetry = 5 * time.Second
-
 	// registrationTimeout bounds a request, in which the platform and the store are asked.
 	registrationTimeout = 20 * time.Second
 
 	// maxSlug is longer than any slug of a platform, in bytes.
 	maxSlug = 4 * 191
+
+	// maxRegistrationBody is more than an email of 254 bytes takes (RFC 5321, section 4.5.3.1.3),
+	// in bytes.
+	maxRegistrationBody = 4 << 10
 )
 
 var (
@@ -149,32 +115,6 @@ func (h *Registration) methods(r *http.Request) []string {
 		return calendarMethods
 	}
 	return registrationMethods
-}
-
-// answer does what a reader asks for.
-func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader registration.Reader, found registration.Registration, err error) {
-	var act func(*registration.Readers, context.Context, string, string, registration.Reader) (registration.Registration, error)
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		act = (*registration.Readers).Find
-	case http.MethodPut:
-		act = (*registration.Readers).Register
-	case http.MethodDelete:
-		act = (*registration.Readers).Cancel
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
-	defer cancel()
-	asked, err := h.admit(ctx, w, r, site, address)
-	if err != nil {
-		return reader, found, err
-	}
-	if asked.token != "" {
-		act = func(registrations *registration.Readers, ctx context.Context, site, slug string, reader registration.Reader) (registration.Registration, error) {
-			return registrations.RegisterByLink(ctx, site, slug, reader, registration.Link{Key: asked.readers.LinkKey(), Token: asked.token})
-		}
-	}
-	found, err = act(asked.registrations, ctx, site.Name, asked.slug, asked.reader)
-	return asked.reader, found, storeAway(err)
 }
 
 // askedRegistration is a request that may be answered.
@@ -216,6 +156,34 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 	asked.registrations, err = site.Registrations()
 	return asked, storeAway(err)
 }
+
+// readBody reads what a PUT or a POST may have: the token of a link, or an email.
+func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPut && r.Method != http.MethodPost || r.ContentLength == 0 {
+		return nil
+	}
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		return errNotJSON
+	}
+	text, err := api.ReadBody(w, r, maxRegistrationBody)
+	if errors.Is(err, api.ErrTooLarge) {
+		return err
+	}
+	var body struct {
+		Token string `json:"token"`
+		Email string `json:"email"`
+	}
+	if err != nil || api.Unmarshal(text, &body) != nil { // who sends half a body is no trouble of ours
+		return errNoRegistrationBody
+	}
+	if r.Method == http.MethodPut {
+		a.token = body.Token
+	}
+	a.email = strings.TrimSpace(body.Email)
+	return nil
+}
+
+var errNoRegistrationBody = api.Invalid(`Write a body such as {"email": "jane@example.com"}.`)
 
 // storeAway keeps errors that are foreseen: others are the store's.
 func storeAway(err error) error {

@@ -253,8 +253,8 @@ func TestRegistrationWhileSomethingIsAway(t *testing.T) {
 	}
 }
 
-// A stranger with random cookies has the platform asked a bounded number of times.
-func TestStrangersSessionsAreBounded(t *testing.T) {
+// The platform is asked about random cookies a bounded number of times.
+func TestInvalidReaderSessionsAreBounded(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
 	refused := 0
 	for n := range 200 {

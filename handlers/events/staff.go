@@ -15,7 +15,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
-	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // StaffAPI answers what the publication's staff ask about events, and changes them
@@ -36,42 +35,12 @@ const (
 	LabelsPath = "/lychgate/desk/event-labels"
 )
 
-// These are the responses.
+// These are a list of events in a response, and an event as it is sent.
 type (
 	eventsResponse struct {
 		Events []eventResponse `json:"events"`
 		Total  int             `json:"total"`
 		Next   *string         `json:"next"` // the after of the next page
-	}
-
-	eventResponse struct {
-		ID          string             `json:"id"`
-		Theme       string             `json:"theme"`
-		Type        string             `json:"type"`
-		Status      events.Status      `json:"status"`
-		Values      map[string]any     `json:"values"`
-		Revision    int64              `json:"revision"`
-		Post        *eventPostResponse `json:"post"` // null while there is none
-		PostDeleted bool               `json:"post_deleted"`
-		Pending     *eventPending      `json:"pending"`
-		Problems    []manifest.Problem `json:"problems"` // for which it could not be published
-		CreatedAt   string             `json:"created_at"`
-		UpdatedAt   string             `json:"updated_at"`
-	}
-
-	eventPostResponse struct {
-		ID     string `json:"id"`
-		URL    string `json:"url"`  // of its preview, while it is not published
-		Edit   string `json:"edit"` // the path of its editor
-		Status string `json:"status"`
-
-		PublishAt *string `json:"publish_at"` // of a scheduled post
-	}
-
-	eventPending struct {
-		Since   string `json:"since"`
-		Tries   int    `json:"tries"`
-		Problem string `json:"problem"`
 	}
 
 	// eventBody is an event as it is sent.
@@ -84,14 +53,6 @@ type (
 
 // maxEventJSON bounds the body of an event, in bytes.
 const maxEventJSON = 256 << 10
-
-// Errors of the events API.
-var (
-	errNoEventBody = api.Invalid(`Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`)
-	errNotJSON     = &api.Error{Status: http.StatusUnsupportedMediaType, Outcome: api.Other, Message: "Send the header Content-Type: application/json."}
-	errLongKey     = api.Invalid("The Idempotency-Key has more than 255 characters.")
-	errNoTag       = api.Invalid(`The header If-Match must have the ETag of the event, such as "12".`)
-)
 
 type route = api.Route[*eventRequest]
 
@@ -128,7 +89,7 @@ var (
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
 
-// find returns the routes of a path, and the event and the member that it names.
+// find has no routes for a path that does not exist.
 func (h *StaffAPI) find(path string) (routes []route, id, member string) {
 	if h.isLabels(path) {
 		return labelRoutes, "", ""
@@ -199,20 +160,6 @@ func revisionOf(value string) (int64, error) {
 	return revision, nil
 }
 
-// eventRequest is a request of somebody who may make it.
-type eventRequest struct {
-	*api.StaffRequest
-
-	site     *api.EventsSite
-	service  *events.Service
-	admin    string // the path of the platform's admin
-	id       string
-	member   string // the UUID of a registrant
-	logger   *zap.Logger
-	revision int64                      // that the request is for, 0 for any
-	types    map[[2]string]*events.Type // that were asked for, by theme and key
-}
-
 func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 	query := a.URL.Query()
 	q := events.Query{View: events.View(query.Get("view")), Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: maxPerPage}
@@ -245,37 +192,6 @@ func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 // maxPerPage is how many events a list has at most.
 const maxPerPage = 50
 
-func (a *eventRequest) event(ctx context.Context, e events.Event) (eventResponse, error) {
-	t, err := a.typeOf(ctx, e.Theme, e.Type)
-	if err != nil {
-		return eventResponse{}, err
-	}
-	response := eventResponse{
-		ID: e.ID, Theme: e.Theme, Type: e.Type, Status: e.Status, Values: e.Values, Revision: e.Revision, PostDeleted: e.Post.IsLost,
-		Problems: a.service.Problems(e, t), CreatedAt: api.Time(e.CreatedAt), UpdatedAt: api.Time(e.UpdatedAt),
-	}
-	if e.Post.ID != "" {
-		response.Post = &eventPostResponse{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status, nil}
-		if at := e.Post.PublishAt; !at.IsZero() {
-			text := api.Time(at)
-			response.Post.PublishAt = &text
-		}
-	}
-	if e.Pending != nil {
-		response.Pending = &eventPending{api.Time(e.Pending.Since), e.Pending.Tries, e.Pending.Problem}
-	}
-	return response, nil
-}
-
-// respond answers with an event, and its ETag.
-func (a *eventRequest) respond(ctx context.Context, status int, e events.Event) (api.Response, error) {
-	response, err := a.event(ctx, e)
-	if err == nil {
-		a.Response.Header().Set("Etag", api.ETag(strconv.FormatInt(e.Revision, 10)))
-	}
-	return api.Response{Status: status, Body: response}, err
-}
-
 // made answers with an event that was made.
 func (a *eventRequest) made(ctx context.Context, e events.Event) (api.Response, error) {
 	a.Response.Header().Set("Location", a.admin+EventsPath+"/"+e.ID)
@@ -301,14 +217,6 @@ func (a *eventRequest) body() (eventBody, error) {
 	return body, err
 }
 
-// read decodes the body, which has to say that it is JSON.
-func (a *eventRequest) read(into any, invalid *api.Error) error {
-	if kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
-		return errNotJSON
-	}
-	return a.ReadJSON(into, invalid)
-}
-
 // create keeps a draft. A type that the theme does not have is a mistake here, though an
 // event whose theme loses its type stays.
 func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
@@ -326,13 +234,14 @@ func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
 	if _, ok := declared.Type(body.Type); !ok {
 		return api.Response{}, api.NoEventType(body.Type, declared)
 	}
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
+	}
 	var e events.Event
-	switch key := a.Header.Get("Idempotency-Key"); {
-	case key == "":
+	if key == "" {
 		e, err = a.service.Create(ctx, a.site.Name, events.Edit(body))
-	case len(key) > api.MaxIdempotencyKey:
-		err = errLongKey
-	default:
+	} else {
 		e, err = a.service.CreateOnce(ctx, a.site.Name, a.Member.ID, key, events.Edit(body))
 	}
 	if err != nil {
@@ -403,7 +312,11 @@ func (a *eventRequest) cancel(ctx context.Context) (api.Response, error) {
 }
 
 func (a *eventRequest) duplicate(ctx context.Context) (api.Response, error) {
-	e, err := a.service.Duplicate(ctx, a.site.Name, a.id)
+	key, err := a.idempotencyKey()
+	if err != nil {
+		return api.Response{}, err
+	}
+	e, err := a.service.Duplicate(ctx, a.site.Name, a.id, key)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -422,9 +335,6 @@ func (a *eventRequest) attend(ctx context.Context) (api.Response, error) {
 	}{append([]string{}, others...), revision}}, nil
 }
 
-// maxLabelText bounds what is searched for: labels in bytes, names of events in code points.
-const maxLabelText = 200
-
 func (a *eventRequest) labels(ctx context.Context) (api.Response, error) {
 	text := a.URL.Query().Get("q")
 	found, err := a.site.Host.Labels(ctx, strings.ToValidUTF8(text[:min(len(text), maxLabelText)], ""))
@@ -441,17 +351,4 @@ func (a *eventRequest) labels(ctx context.Context) (api.Response, error) {
 func WantsPage(r *http.Request) bool {
 	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
 	return strings.Contains(r.Header.Get("Accept"), "text/html") && (r.Method != http.MethodPost || !isJSON)
-}
-
-// typeOf is nil if the theme does not have the event type. Errors are
-// those of the store.
-func (a *eventRequest) typeOf(ctx context.Context, theme, key string) (*events.Type, error) {
-	if t, ok := a.types[[2]string{theme, key}]; ok {
-		return t, nil
-	}
-	t, err := a.site.Type(ctx, theme, key)
-	if err == nil {
-		a.types[[2]string{theme, key}] = t
-	}
-	return t, err
 }

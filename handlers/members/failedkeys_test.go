@@ -25,7 +25,7 @@ func (u unread) Read([]byte) (int, error) {
 }
 
 // What is sent without a valid key is not read.
-func TestBodiesOfStrangersAreNotRead(t *testing.T) {
+func TestBodiesWithoutValidKeyAreNotRead(t *testing.T) {
 	limiter := func() *api.AuthLimiter { return api.NewAuthLimiter(platformtest.StaffLimiter(t)) }
 	h := &API{Path: "/integration", MaxBody: 64 << 10, FailedKeys: limiter(), Webhooks: limiter(), Logger: zap.NewNop()}
 	site := &Site{

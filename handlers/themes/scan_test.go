@@ -137,8 +137,8 @@ func TestRefusalEndsTheScan(t *testing.T) {
 	})
 }
 
-// What strangers upload is not scanned, even while Ghost does not refuse it.
-func TestUploadsOfStrangersAreNotScanned(t *testing.T) {
+// What is uploaded without a valid session is not scanned, even while Ghost does not refuse it.
+func TestUnauthenticatedUploadsAreNotScanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, text := newUploads(t, &aStore{}), hostile()
 		for _, cookie := range []string{"", "stranger"} {
@@ -266,7 +266,7 @@ func TestScansEnd(t *testing.T) {
 			go io.Copy(io.Discard, r.Body)
 			time.Sleep(maxScan + time.Second)
 			if u.Scans.Taken() != 0 {
-				t.Error("the scan goes on")
+				t.Errorf("%d scans are taken after maxScan, want 0", u.Scans.Taken())
 			}
 			return nil
 		})
@@ -287,14 +287,14 @@ func TestScans(t *testing.T) {
 		got := make(chan bool)
 		go func() { got <- acquireScan(t.Context(), scans, "daily") }()
 		if !acquireScan(t.Context(), scans, "weekly") {
-			t.Error("no scan for another site")
+			t.Error("acquireScan for another site: got false, want true")
 		}
 		synctest.Wait()
 		scans.Release("weekly")
 		synctest.Wait()
 		scans.Release("daily")
 		if !<-got {
-			t.Error("no scan after one has ended")
+			t.Error("acquireScan after a scan has ended: got false, want true")
 		}
 		scans.Release("daily")
 		scans.Release("daily")
@@ -306,7 +306,7 @@ func TestScans(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if acquireScan(ctx, full, "daily") {
-			t.Error("a scan too many")
+			t.Error("acquireScan with a full queue: got true, want false")
 		}
 	})
 }

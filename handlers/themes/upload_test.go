@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 	}
 	h := &API{Path: "/blog/ghost"}
 	if change, _ := h.Changes(httptest.NewRequest(http.MethodDelete, "/blog/ghost/api/admin/themes/nightly/", nil), aGhost); change.Deleted != "nightly" {
-		t.Error("a Ghost below a path")
+		t.Errorf("Changes of a Ghost below /blog: got %+v, want the theme nightly deleted", change)
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *aStore) Clear(_ context.Context, _ themes.Sequence, _, name string) err
 // An answer of Ghost's that is not what is expected goes through as it is, and
 // nothing is stored.
 func TestOddAnswers(t *testing.T) {
-	answer := func(status int, contentType, body string) api.Next {
+	response := func(status int, contentType, body string) api.Next {
 		return func(w http.ResponseWriter, r *http.Request) error {
 			io.Copy(io.Discard, r.Body)
 			w.Header().Set("Content-Type", contentType)
@@ -102,30 +102,30 @@ func TestOddAnswers(t *testing.T) {
 		want  recorded
 		saved []string
 	}{
-		{"taken", answer(200, "application/json; charset=utf-8", taken), recorded{200, map[string]string{
+		{"taken", response(200, "application/json; charset=utf-8", taken), recorded{200, map[string]string{
 			"Content-Type": "application/json; charset=utf-8", "Content-Length": "44",
 		}, `{"themes":[{"name":"nightly"}],"_errors":[]}`}, []string{"not nightly"}},
-		{"taken, with spaces", answer(201, "application/json", " "+taken+"\n"), recorded{201, map[string]string{
+		{"taken, with spaces", response(201, "application/json", " "+taken+"\n"), recorded{201, map[string]string{
 			"Content-Type": "application/json", "Content-Length": "44",
 		}, `{"themes":[{"name":"nightly"}],"_errors":[]}`}, []string{"not nightly"}},
-		{"refused", answer(422, "application/json", `{"errors":[]}`), recorded{422, header, `{"errors":[]}`}, nil},
-		{"no theme", answer(200, "application/json", `{"themes":[]}`), recorded{200, header, `{"themes":[]}`}, nil},
-		{"a theme without name", answer(200, "application/json", `{"themes":[{}]}`), recorded{200, header, `{"themes":[{}]}`}, nil},
-		{"not JSON", answer(200, "application/json", taken[:20]), recorded{200, header, taken[:20]}, nil},
-		{"a list", answer(200, "application/json", `[1]`), recorded{200, header, `[1]`}, nil},
-		{"a page", answer(200, "text/html", taken), recorded{200, map[string]string{"Content-Type": "text/html", "Etag": `"ghost"`}, taken}, nil},
-		{"a redirect", answer(301, "application/json", taken), recorded{301, header, taken}, nil},
-		{"very long", answer(200, "application/json", taken+strings.Repeat(" ", api.MaxBuffered)), recorded{200, header, taken + strings.Repeat(" ", api.MaxBuffered)}, nil},
+		{"refused", response(422, "application/json", `{"errors":[]}`), recorded{422, header, `{"errors":[]}`}, nil},
+		{"no theme", response(200, "application/json", `{"themes":[]}`), recorded{200, header, `{"themes":[]}`}, nil},
+		{"a theme without name", response(200, "application/json", `{"themes":[{}]}`), recorded{200, header, `{"themes":[{}]}`}, nil},
+		{"not JSON", response(200, "application/json", taken[:20]), recorded{200, header, taken[:20]}, nil},
+		{"a list", response(200, "application/json", `[1]`), recorded{200, header, `[1]`}, nil},
+		{"a page", response(200, "text/html", taken), recorded{200, map[string]string{"Content-Type": "text/html", "Etag": `"ghost"`}, taken}, nil},
+		{"a redirect", response(301, "application/json", taken), recorded{301, header, taken}, nil},
+		{"very long", response(200, "application/json", taken+strings.Repeat(" ", api.MaxBuffered)), recorded{200, header, taken + strings.Repeat(" ", api.MaxBuffered)}, nil},
 		{"compressed", func(w http.ResponseWriter, r *http.Request) error {
 			if got := r.Header.Get("Accept-Encoding"); got != "identity" {
 				t.Errorf("Ghost is asked for %q", got)
 			}
 			w.Header().Set("Content-Encoding", "gzip")
-			return answer(200, "application/json", taken)(w, r)
+			return response(200, "application/json", taken)(w, r)
 		}, recorded{200, map[string]string{"Content-Type": "application/json", "Etag": `"ghost"`, "Content-Encoding": "gzip"}, taken}, nil},
 		{"a hint first", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(http.StatusEarlyHints)
-			return answer(422, "application/json", "{}")(w, r)
+			return response(422, "application/json", "{}")(w, r)
 		}, recorded{422, header, "{}"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

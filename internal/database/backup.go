@@ -114,12 +114,12 @@ func checkIntegrity(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
-	var answer string // "ok", or the first of what is wrong
-	if err := copied.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&answer); err != nil {
+	var response string // "ok", or the first of what is wrong
+	if err := copied.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&response); err != nil {
 		return fmt.Errorf("checking the copy: %w", err)
 	}
-	if answer != "ok" {
-		return fmt.Errorf("the copy is damaged: %s", answer)
+	if response != "ok" {
+		return fmt.Errorf("the copy is damaged: %s", response)
 	}
 	return nil
 }

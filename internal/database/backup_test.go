@@ -33,7 +33,6 @@ func numberedStore(t *testing.T) (db *database.DB, folder string) {
 	return db, folder
 }
 
-// names returns those of the files in a folder.
 func names(t *testing.T, folder string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -13,14 +13,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // Kind is a kind of database.
@@ -57,18 +53,9 @@ func Check(kind Kind, source string) error {
 	if kind == SQLite {
 		return checkSQLite(source)
 	}
-	if _, err := pgx.ParseConfig(source); err != nil {
-		return fmt.Errorf("not a connection string such as postgres://user@127.0.0.1/lychgate: %w", err)
-	}
-	if emptyHost.MatchString(source) {
-		return errors.New("the connection string has an empty host: write one such as host=127.0.0.1, or leave host out for the socket of this machine")
-	}
-	return nil
+	_, err := parsePostgres(source)
+	return err
 }
-
-// emptyHost matches a connection string whose host is empty, for which the driver
-// takes a default. In "host= port=5432" it takes "port=5432" for the host.
-var emptyHost = regexp.MustCompile(`(?:^|\s)host\s*=\s*(?:''|$|\w+\s*=)|[?&]host=(?:&|$)`)
 
 // checkSQLite checks a file if there is one that may be read.
 func checkSQLite(path string) error {
@@ -101,21 +88,23 @@ func Open(ctx context.Context, kind Kind, source string) (*DB, error) {
 	case SQLite:
 		db, err = openSQLite(source)
 	case Postgres:
-		db, err = openPostgres(source)
+		db, err = openPostgres(ctx, source)
 	default:
 		return nil, fmt.Errorf("store %q: known are sqlite and postgres", kind)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the %s store: %w", kind, explainSQLite(source, err))
+		return nil, fmt.Errorf("opening the %s store: %w", kind, explain(source, err))
 	}
 	if err := db.Write.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the %s store: %w", kind, explainSQLite(source, err)), db.Close())
+		return nil, errors.Join(fmt.Errorf("opening the %s store: %w", kind, explain(source, err)), db.Close())
 	}
 	if err := db.ReadClock(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
+
+func explain(source string, err error) error { return explainPostgres(explainSQLite(source, err)) }
 
 // Now is the time by the database's clock, as far as ReadClock has read it. All processes
 // that share a database go by it, so that they agree on what is due and on whose turn it
@@ -140,7 +129,7 @@ func (db *DB) Ahead(ctx context.Context) (time.Duration, error) {
 	start := db.clock()
 	var there time.Time
 	if err := db.Read.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
-		return 0, fmt.Errorf("reading the clock of the store: %w", err)
+		return 0, Wrap("reading the clock of the store", err)
 	}
 	now := start.Add(db.clock().Sub(start) / 2) // it was asked on the way there
 	return there.Sub(now).Round(100 * time.Millisecond), nil
@@ -188,25 +177,6 @@ func dsn(path string, options url.Values, key, value string) string {
 		all[key] = append(slices.Clip(values), all[key]...)
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: all.Encode()}).String()
-}
-
-func openPostgres(source string) (*DB, error) {
-	config, err := pgx.ParseConfig(source)
-	if err != nil {
-		return nil, err
-	}
-	return ofPostgres(*config), nil
-}
-
-func ofPostgres(config pgx.ConnConfig) *DB {
-	// A connection that the server has closed is not used again.
-	pool := stdlib.OpenDB(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
-		return p.IdleDuration > time.Second || !isQuiet(p.Conn.PgConn().Conn())
-	}))
-	pool.SetMaxOpenConns(16)
-	pool.SetMaxIdleConns(16)
-	pool.SetConnMaxIdleTime(5 * time.Minute)
-	return &DB{Kind: Postgres, Read: pool, Write: pool, clock: time.Now}
 }
 
 // Close closes the database.

@@ -2,8 +2,10 @@ package database
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -20,10 +22,17 @@ type Schema struct {
 // Migrate brings the tables up to date. Several processes may do this at once. Tables of a
 // newer Lychgate are an error: an older one would write them without what is new, and the
 // newer one would take such rows for complete (docs/deployment.md#downgrade).
-func (s Schema) Migrate(ctx context.Context, db *DB) error {
+func (s Schema) Migrate(ctx context.Context, db *DB) (err error) {
 	provider, err := s.provider(db)
 	if err != nil {
 		return err
+	}
+	if db.Kind == Postgres {
+		unlock, err := lockMigrations(ctx, db)
+		if err != nil {
+			return fmt.Errorf("migrating %s: %w", s.Name, err)
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	// SQLite has no lock that would span a migration and goose's own note of
 	// it. Whoever comes second fails, and finds everything done the next time.
@@ -38,25 +47,37 @@ func (s Schema) Migrate(ctx context.Context, db *DB) error {
 	}
 }
 
+// migrationTimeout is how long a process waits for the migrations of another.
+const migrationTimeout = 5 * time.Minute
+
+// lockMigrations waits until no other process migrates. The lock is that of a transaction: one
+// of a session would stay with a pooler's connection (docs/fleet.md#pgbouncer).
+func lockMigrations(ctx context.Context, db *DB) (unlock func() error, err error) {
+	tx, err := db.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, migrationTimeout)
+	defer cancel()
+	if _, err := tx.ExecContext(waiting, "SELECT pg_advisory_xact_lock($1)", lock.DefaultLockID); err != nil {
+		return nil, errors.Join(fmt.Errorf("waiting for the migrations of another edge: %w", err), rollback(tx))
+	}
+	return func() error { return rollback(tx) }, nil
+}
+
 func (s Schema) provider(db *DB) (*goose.Provider, error) {
 	files, err := fs.Sub(s.Files, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	options := []goose.ProviderOption{
-		goose.WithTableName(s.versionTable()),
-		goose.WithDisableGlobalRegistry(true),
-	}
 	dialect := goose.DialectSQLite3
 	if db.Kind == Postgres {
 		dialect = goose.DialectPostgres
-		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, goose.WithSessionLocker(locker))
 	}
-	provider, err := goose.NewProvider(dialect, db.Write, files, options...)
+	provider, err := goose.NewProvider(dialect, db.Write, files,
+		goose.WithTableName(s.versionTable()),
+		goose.WithDisableGlobalRegistry(true),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("migrations of %s: %w", s.Name, err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
-// connPair returns the two ends of a connection.
+// The connection is TCP, as that of a database is.
 func connPair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -58,10 +58,10 @@ func TestQuiet(t *testing.T) {
 	select {
 	case isQuiet := <-always:
 		if !isQuiet {
-			t.Error("a connection on which nothing arrived is not quiet")
+			t.Error("a connection on which nothing arrived: got not quiet, want quiet")
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for whoever reads")
+		t.Fatal("got no result after 10 s, want one while another goroutine reads")
 	}
 	if _, err := server.Write([]byte("ab")); err != nil {
 		t.Fatalf("error %v, want none", err)
@@ -131,7 +131,7 @@ func TestSlowWrites(t *testing.T) {
 		}
 		return slowConn{conn.(*net.TCPConn), &isSlow, new(atomic.Bool), make(chan struct{}, 1)}, nil
 	}
-	db := database.OfPostgres(*config)
+	db := database.OfPostgres(*config, 16)
 	t.Cleanup(func() { db.Close() })
 	inTx := func() {
 		t.Helper()
@@ -143,7 +143,7 @@ func TestSlowWrites(t *testing.T) {
 				t.Fatalf("error %v, want none", err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("a transaction does not begin")
+			t.Fatal("a transaction has not begun after 10 s, want it to begin")
 		}
 	}
 	inTx()

@@ -31,7 +31,7 @@ func TestOpenReadOnly(t *testing.T) {
 	path := filepath.Join(folder, "lychgate.db")
 	db, err := database.Open(t.Context(), database.SQLite, path)
 	if err == nil {
-		t.Fatal("no error", db.Close())
+		t.Fatalf("Open: got no error, want one (Close: %v)", db.Close())
 	}
 	want := "opening the sqlite store: " + path + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: open " + path + ": read-only file system"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {

@@ -43,10 +43,11 @@ func Text(row Row) (text string, err error) {
 	return text, err
 }
 
-// Wrap says in an error what was being done. It is nil for nil.
+// Wrap says in an error what was being done, and what to do about it where that is not plain. It is
+// nil for nil.
 func Wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, explainPostgres(err))
 }

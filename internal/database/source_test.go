@@ -47,6 +47,9 @@ func TestCheck(t *testing.T) {
 		{"an empty host in quotes", database.Postgres, "dbname=lychgate host = ''", emptyHost},
 		{"an empty host before a port", database.Postgres, "host= port=5432", emptyHost},
 		{"an empty host in a URL", database.Postgres, "postgres:///lychgate?host=", emptyHost},
+		{"connections", database.Postgres, "postgres:///lychgate?pool_max_conns=4", ""},
+		{"too few connections", database.Postgres, "postgres:///lychgate?pool_max_conns=3", "pool_max_conns=3 in the connection string: write a number of connections, 4 or more"},
+		{"connections that are no number", database.Postgres, "dbname=lychgate pool_max_conns=many", "pool_max_conns=many in the connection string: write a number of connections, 4 or more"},
 		{"a password with host= in it", database.Postgres, "host=a password='host= x=1'", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -72,7 +75,7 @@ func TestOpenExplains(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			db, err := database.Open(t.Context(), database.SQLite, test.path)
 			if err == nil {
-				t.Fatal("no error", db.Close())
+				t.Fatalf("Open: got no error, want one (Close: %v)", db.Close())
 			}
 			if diff := cmp.Diff(test.want, strings.TrimSpace(err.Error())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -62,7 +62,7 @@ type keepingConn struct {
 
 type keptStatement struct {
 	statement compiled
-	busy      bool // rows of it are open
+	isOpen    bool // rows of it are open
 }
 
 // compiled is what the driver's statements can do.
@@ -88,7 +88,7 @@ func (c *keepingConn) keep(ctx context.Context, query string, args []driver.Name
 		return nil, err
 	}
 	if k := c.kept[query]; k != nil {
-		if k.busy {
+		if k.isOpen {
 			return nil, nil
 		}
 		return k, nil
@@ -134,7 +134,7 @@ func (c *keepingConn) QueryContext(ctx context.Context, query string, args []dri
 	if err != nil {
 		return nil, err
 	}
-	k.busy = true
+	k.isOpen = true
 	return &keptRows{rows, k}, nil
 }
 
@@ -145,6 +145,6 @@ type keptRows struct {
 }
 
 func (r *keptRows) Close() error {
-	r.of.busy = false
+	r.of.isOpen = false
 	return r.Rows.Close()
 }

@@ -103,7 +103,7 @@ func TestASCII(t *testing.T) {
 		}
 	}
 	if Same("jane@exämple.com", "Jane@exämple.com") {
-		t.Error("the case of a local part can be changed unseen")
+		t.Error("Same: got true for local parts in another case, want false")
 	}
 }
 

@@ -12,16 +12,16 @@ import (
 // An error keeps its description when it is wrapped, and is equal to no other.
 func TestOf(t *testing.T) {
 	gone := New(Gone, "the post is gone", "There is no such post.")
-	busy := NewWait(Busy, time.Second, "too many", "Wait a second.")
+	tooMany := NewWait(Busy, time.Second, "too many", "Wait a second.")
 	for _, test := range []struct {
 		err  error
 		want Description
 		ok   bool
 	}{
 		{gone, Description{Code: Gone, Message: "There is no such post."}, true},
-		{busy, Description{Busy, "Wait a second.", time.Second}, true},
+		{tooMany, Description{Busy, "Wait a second.", time.Second}, true},
 		{fmt.Errorf("reading: %w", gone), Description{Code: Gone, Message: "There is no such post."}, true},
-		{errors.Join(errors.New("disk full"), busy), Description{Busy, "Wait a second.", time.Second}, true},
+		{errors.Join(errors.New("disk full"), tooMany), Description{Busy, "Wait a second.", time.Second}, true},
 		{errors.New("disk full"), Description{}, false},
 		{nil, Description{}, false},
 	} {
@@ -31,6 +31,6 @@ func TestOf(t *testing.T) {
 		}
 	}
 	if other := New(Gone, "the post is gone", "There is no such post."); errors.Is(gone, other) {
-		t.Error("two errors of the same text are one, want them distinct")
+		t.Error("errors.Is: got true for another error of the same text, want false")
 	}
 }

@@ -13,9 +13,9 @@ var letters = map[rune]string{
 	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'ħ': "h", 'ı': "i",
 }
 
-// Text returns a text in lower case, without the accents of Latin, Greek and Cyrillic letters. In
-// other scripts marks are letters of their own, and stay. What a text contains, its folded form
-// contains folded.
+// Text folds a text to lower case without the accents of Latin, Greek and Cyrillic letters. In
+// other scripts marks are letters of their own, and stay. If a text contains another, its folded
+// form contains the other's.
 func Text(text string) string {
 	var folded strings.Builder
 	isPlain := false // the letter before may have lost its accents

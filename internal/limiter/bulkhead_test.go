@@ -70,7 +70,7 @@ func TestBulkheadInOrder(t *testing.T) {
 			t.Fatalf("bulkhead.Acquire: %v", err)
 		}
 		if bulkhead.TryAcquire(false) != nil {
-			t.Error("there is a second slot")
+			t.Error("TryAcquire: got a second slot, want nil")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
@@ -101,7 +101,7 @@ func TestBulkheadInOrder(t *testing.T) {
 			t.Errorf("got (-want +got):\n%s", diff)
 		}
 		if slot, err := bulkhead.Acquire(t.Context(), false); err != nil {
-			t.Error("the part stays taken")
+			t.Errorf("Acquire after all slots have ended: got %v, want no error", err)
 		} else {
 			slot.End()
 		}
@@ -120,6 +120,6 @@ func TestBulkheadTryAcquire(t *testing.T) {
 	}
 	taken[0].End()
 	if bulkhead.TryAcquire(false) == nil {
-		t.Error("a slot that has ended is still taken")
+		t.Error("TryAcquire after a slot has ended: got nil, want a slot")
 	}
 }

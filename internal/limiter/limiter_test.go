@@ -44,7 +44,7 @@ func TestAcquireInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter.New(2, 1)
 		if !l.TryAcquire("a") || !l.TryAcquire("b") {
-			t.Fatal("the first slots are not free")
+			t.Fatal("TryAcquire of the first two slots: got false, want true")
 		}
 		order := make(chan string, 10)
 		wait := func(ctx context.Context, key string) {
@@ -66,7 +66,7 @@ func TestAcquireInOrder(t *testing.T) {
 		l.Release("b")
 		synctest.Wait()
 		if l.TryAcquire("d") {
-			t.Error("somebody who does not wait got a slot before one who does")
+			t.Error("TryAcquire before one who waits: got true, want false")
 		}
 		l.Release("a")
 		synctest.Wait()
@@ -91,7 +91,7 @@ func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter.New(0, 0)
 		if !l.TryAcquire("a") {
-			t.Fatal("no slot without a bound")
+			t.Fatal("TryAcquire without a bound: got false, want true")
 		}
 		closed := make(chan struct{})
 		go func() {
@@ -101,7 +101,7 @@ func TestClose(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-closed:
-			t.Error("Close returned while a slot was taken")
+			t.Error("Close returned while a slot was taken, want it to wait")
 		default:
 		}
 		if err := l.Acquire(t.Context(), "a"); l.TryAcquire("a") || !errors.Is(err, limiter.ErrClosed) {

@@ -41,7 +41,6 @@ func TestNewMemoryErrors(t *testing.T) {
 	}
 }
 
-// numbered returns different keys for different numbers.
 func numbered(n uint64) (key Key) {
 	binary.BigEndian.PutUint64(key[8:], n)
 	return key

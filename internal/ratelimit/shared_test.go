@@ -13,7 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// newClient returns a client of a Redis that answers.
+// newClient waits until the client is connected.
 func newClient(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	client, err := redis.New(redis.Config{URL: "redis://" + server.Address, Timeout: time.Second})
@@ -44,7 +44,7 @@ type fleet struct {
 
 var fleets atomic.Int64
 
-// newFleet returns a fleet with a count of its own.
+// newFleet has a name of its own in Redis, so that fleets do not share counts.
 func newFleet(t testing.TB, edges int, client Scripts, limit Limit, clock *clock) *fleet {
 	f := new(fleet)
 	name := fmt.Sprint("test", fleets.Add(1))
@@ -99,7 +99,7 @@ func TestSharedRefusalsAskNobody(t *testing.T) {
 	}
 	for range 100 {
 		if f.edges[0].Take(t.Context(), Key{}) == 0 || f.edges[1].Take(t.Context(), Key{}) == 0 {
-			t.Fatal("a fourth request was let through")
+			t.Fatal("Take: got a fourth request let through, want it refused")
 		}
 	}
 	if n := scripts.asked.Load(); n != 4 { // the second edge once, to learn of the three
@@ -120,7 +120,7 @@ func TestSharedWithoutRedis(t *testing.T) {
 	jane, joe := Key{1}, Key{2}
 	for _, edge := range []int{0, 0, 1} {
 		if !take(edge, jane) {
-			t.Fatal("refused too early")
+			t.Fatal("Take for jane: got refused, want 3 requests let through")
 		}
 	}
 	server.Kill()
@@ -140,14 +140,14 @@ func TestSharedWithoutRedis(t *testing.T) {
 	waitUp(t, client, true)
 	for range 4 {
 		if !take(0, joe) && !take(1, joe) {
-			t.Fatal("refused too early")
+			t.Fatal("Take for joe: got refused, want 4 requests let through")
 		}
 	}
 	if take(0, joe) || take(1, joe) {
-		t.Error("a fifth request was let through")
+		t.Error("Take for joe: got a fifth request let through, want it refused")
 	}
 	if take(0, jane) || take(1, jane) {
-		t.Error("what an edge counted meanwhile is forgotten")
+		t.Error("Take for jane: got a request let through, want it refused by what an edge has counted meanwhile")
 	}
 }
 

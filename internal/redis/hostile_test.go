@@ -2,6 +2,7 @@ package redis
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -239,9 +240,15 @@ func TestRealAfterHostile(t *testing.T) {
 			client, _ := start(t, p.address)
 			waitUp(t, client)
 			other.breaks(map[string]string{"connect": hostile[name]})
+			other.connections.Store(0)
 			p.to.Store(&other.address)
 			p.end()
-			<-time.After(500 * time.Millisecond)
+			wait.Until(t, func() string {
+				if n := other.connections.Load(); n < 2 { // the second is a retry
+					return fmt.Sprintf("the client has connected to the hostile Redis %d times, want 2", n)
+				}
+				return ""
+			})
 			p.to.Store(&server.Address)
 			waitUp(t, client)
 			if got, err := client.Run(echo, "lychgate:test", name); got != name || err != nil {

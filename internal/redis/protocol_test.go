@@ -20,8 +20,8 @@ var asks = []string{
 	"*3\r\n$8\r\nSENTINEL\r\n$23\r\nGET-MASTER-ADDR-BY-NAME\r\n$1\r\na\r\n",
 }
 
-// follow returns what is wrong with a response to some commands, and how many bytes are
-// passed on, when both come in pieces.
+// follow writes commands and reads a response in pieces of so many bytes. passed is how many bytes
+// of the response were passed on before the error.
 func follow(asked uint8, response string, piece int) (passed int, err error) {
 	var p protocol
 	for i, ask := range asks {

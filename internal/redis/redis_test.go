@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 // timeout is more than the default, for machines that are loaded.
 const timeout = time.Second
 
-// start returns a client that connects, and what it logs without the errors.
+// The function lists the messages that the client has logged.
 func start(t *testing.T, address string) (*Client, func() []string) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -133,7 +133,7 @@ func newProxy(t *testing.T, to string) *proxy {
 				_, _ = io.Copy(server, client)
 				server.Close()
 			})
-			running.Go(func() { p.answers(client, server) })
+			running.Go(func() { p.copyReplies(client, server) })
 		}
 	})
 	t.Cleanup(func() {
@@ -158,8 +158,8 @@ func (p *proxy) end() {
 	}
 }
 
-// answers passes on what Redis answers.
-func (p *proxy) answers(client, server net.Conn) {
+// copyReplies passes on what Redis replies.
+func (p *proxy) copyReplies(client, server net.Conn) {
 	defer client.Close()
 	buffer := make([]byte, 4096)
 	for {
@@ -229,7 +229,7 @@ func TestFaults(t *testing.T) {
 			})
 			for range 1000 {
 				if _, err := client.Run(echo, "key", "meanwhile"); !errors.Is(err, ErrAway) {
-					t.Fatal("Redis answers in between")
+					t.Fatalf("Run while Redis is away: got %v, want ErrAway", err)
 				}
 			}
 			if took := time.Since(start); took > 20*timeout { // one waits, and then nobody

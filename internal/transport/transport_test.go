@@ -213,10 +213,10 @@ func TestBytesOnIdleConnection(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("another request was sent on it")
+			t.Error("another request was sent on the connection, want it closed")
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the connection is still open")
+		t.Fatal("the connection is open after a minute, want it closed")
 	}
 	if got := get(client, "POST", "http://"+listener.Addr().String()); got != "200 ok <nil>" {
 		t.Errorf("get = %v, want \"200 ok <nil>\"", got)
@@ -331,8 +331,8 @@ func TestProxy(t *testing.T) {
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig
 	for name, test := range map[string]struct {
-		answer string // "" for a tunnel
-		want   string
+		response string // "" for a tunnel
+		want     string
 	}{
 		"a tunnel":            {"", "200 through <nil>"},
 		"refused":             {"HTTP/1.1 407 " + secret + "\r\nContent-Length: 16\r\n\r\n" + secret, "the proxy answers 407 Proxy Authentication Required"},
@@ -359,8 +359,8 @@ func TestProxy(t *testing.T) {
 					return
 				}
 				asked <- request.Method + " " + request.RequestURI + " " + request.Header.Get("Proxy-Authorization")
-				if test.answer != "" {
-					io.WriteString(conn, test.answer)
+				if test.response != "" {
+					io.WriteString(conn, test.response)
 					return
 				}
 				up, err := net.Dial("tcp4", request.RequestURI)

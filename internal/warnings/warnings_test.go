@@ -46,6 +46,6 @@ func TestWarn(t *testing.T) {
 		t.Errorf("%d lines of one message in a minute, want 60", n)
 	}
 	if !log.Warn("daily", "slow", zap.Int("more", 1)) {
-		t.Error("many lines of one message hold up another's")
+		t.Error("Warn of another message: got false, want true after many lines of one message")
 	}
 }

@@ -66,8 +66,7 @@ func lists(b *membertest.Bench, do func()) (n int) {
 	return n
 }
 
-// stored returns the members that the platform should have according to the store, by
-// their ID there.
+// stored has what the platform should have according to the store, by the platform's IDs.
 func stored(b *membertest.Bench) map[string]platform.Member {
 	b.T.Helper()
 	list, err := b.Store.OnPlatform(b.T.Context(), membertest.Site, "", 10_000)
@@ -151,7 +150,7 @@ func TestCompare(t *testing.T) {
 		}
 		b.Now = b.Now.Add(6 * time.Hour)
 		if again := lists(b, edge.look); again == 0 {
-			t.Error("not compared again after the interval")
+			t.Error("got 0 pages after the interval, want another comparison")
 		}
 		same(b)
 	})
@@ -257,7 +256,7 @@ func TestCompareIsResumed(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it would be retried
 			defer cancel()
 			if err := one.CompareIfDue(ctx, membertest.Site); err == nil {
-				t.Error("it was not interrupted")
+				t.Error("CompareIfDue: got no error, want it interrupted")
 			}
 		}
 		cut(2)
@@ -415,7 +414,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 		t.Errorf("one member more: %d pages, want 2", pages)
 	}
 	if _, there := stored(b)["q-2"]; !there {
-		t.Error("the new member is not here")
+		t.Error("q-2 is missing in the store, want the new member there")
 	}
 	if err := b.Platform.Delete(t.Context(), "q-2"); err != nil {
 		t.Fatalf("error %v, want none", err)
@@ -424,7 +423,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 		t.Errorf("one member less: %d pages, want 2", pages)
 	}
 	if _, there := stored(b)["q-2"]; there {
-		t.Error("the deleted member is here")
+		t.Error("q-2 is in the store, want the deleted member gone")
 	}
 	for _, id := range []string{"q-3", "q-4"} { // the same count again, another day
 		b.Platform.EditMember(id, func(m *platform.Member) { m.Email, m.Status = "new@example.com", "free" })

@@ -51,5 +51,5 @@ func (s *Sync) site(name string) *site {
 	return found
 }
 
-// Doing returns how many tasks are being done.
+// Doing counts the tasks that are running.
 func (s *Sync) Doing() int { return int(s.schedule.doing.Load()) }

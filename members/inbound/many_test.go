@@ -43,7 +43,7 @@ func (s *idle) query(do func()) {
 	do()
 }
 
-// count returns how many queries there were since the last count.
+// count counts the queries since the last call.
 func (s *idle) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func newPlatforms() *platforms {
 	return &platforms{asked: make(map[string]map[string]time.Time), requests: make(map[string]int)}
 }
 
-// count returns how many requests of a method there were since the last count.
+// count counts the requests of a method since the last call.
 func (c *platforms) count(method string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,14 +172,14 @@ func (c *platforms) count(method string) int {
 	return n
 }
 
-// atOnce returns how many requests there were at once at most.
+// atOnce is the most requests that ran at the same time.
 func (c *platforms) atOnce() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.most
 }
 
-// at returns when each site was last asked, in order.
+// at has the time of each site's last request, sorted.
 func (c *platforms) at(method string, which func(site string) bool) (times []time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -436,7 +436,7 @@ func TestManyHangingPlatforms(t *testing.T) {
 		}
 		<-time.After(10 * time.Second)
 		if when := c.at("list", func(site string) bool { return site == siteName(sites-1) }); when[0].Before(asked) {
-			t.Error("a comparison that was asked for is not made")
+			t.Errorf("the last comparison was at %s, want it after %s, when it was requested", when[0], asked)
 		}
 		mu.Lock()
 		isMended = true

@@ -20,7 +20,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// signed returns the headers of an event.
 func signed(signature string) func(string) string {
 	return func(name string) string {
 		if name == "Signature" {
@@ -177,7 +176,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if b.Sync.AddEvent(membertest.Site, "one more") {
-		t.Error("the number of events has no bound")
+		t.Error("AddEvent beyond the bound: got true, want false")
 	}
 }
 

@@ -45,11 +45,14 @@ func (a attempt) keepsEmail() bool {
 		emailaddr.Key(a.Before.Email) == emailaddr.Key(a.After.Email)
 }
 
+// awaited begins the text of an awaitedError.
+const awaited = "an earlier attempt had no answer, and may still arrive until "
+
 // awaitedError means that a member may still turn up on the platform.
 type awaitedError struct{ until time.Time }
 
 func (e *awaitedError) Error() string {
-	return "an earlier attempt had no answer, and may still arrive until " + e.until.Format(time.TimeOnly)
+	return awaited + e.until.Format(time.TimeOnly)
 }
 
 // errGone means that the platform's member with the record's email was removed

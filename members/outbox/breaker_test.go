@@ -88,7 +88,7 @@ func TestBreaker(t *testing.T) {
 		}
 		b.SameOnPlatform("kept@example.com After", "m0@example.com ", "m1@example.com ", "m2@example.com ", "m3@example.com ", "m4@example.com ", "new@example.com ")
 		if b.Create(byEmail, with("last@example.com")).Queued {
-			t.Error("a write is queued although the platform answers")
+			t.Error("Create: got queued, want it written while the platform responds")
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestBreakerTryNow(t *testing.T) {
 	open(b)
 	b.Platform.Fix()
 	if b.DeliverDue(); b.Pending() == 0 {
-		t.Fatal("there was no pause")
+		t.Fatal("got 0 pending after DeliverDue, want some: the breaker is open")
 	}
 	if _, err := b.Outbox.TryNow(t.Context(), membertest.Site); err != nil {
 		t.Fatalf("b.Outbox.TryNow: %v", err)
@@ -117,7 +117,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 		"refusals": func(b *membertest.Bench) {
 			for range 2 * outbox.MaxSilent {
 				if _, err := b.Service.Create(b.T.Context(), byEmail, with("refused@example.com")); err == nil {
-					b.T.Error("not refused")
+					b.T.Error("Create of refused@example.com: got no error, want it refused")
 				}
 			}
 		},
@@ -125,7 +125,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 			b.Platform.EditMember("p-old", func(m *platform.Member) { m.Email = "old@example.com" })
 			for range 2 * outbox.MaxSilent {
 				if _, err := b.Service.Create(b.T.Context(), byEmail, with("old@example.com")); err == nil {
-					b.T.Error("not refused")
+					b.T.Error("Create of old@example.com: got no error, want it refused")
 				}
 			}
 		},
@@ -163,7 +163,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 			b := membertest.New(t, dbtest.SQLite(t))
 			do(b)
 			if b.Create(byEmail, with("jane@example.com")).Queued {
-				t.Error("the next write is not tried")
+				t.Error("Create: got queued, want it written: the breaker is closed")
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestBreakerOfAReplacedPlatform(t *testing.T) {
 	open(b)
 	sites.put(membertest.Site, platformtest.New())
 	if b.Create(byEmail, with("jane@example.com")).Queued {
-		t.Error("the new platform is not asked")
+		t.Error("Create: got queued, want it written to the new platform")
 	}
 }
 

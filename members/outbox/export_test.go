@@ -20,7 +20,7 @@ const (
 // SetInterval says how often Run looks for what is due by itself.
 func (o *Outbox) SetInterval(interval time.Duration) { o.interval = interval }
 
-// States returns how many sites something is remembered of.
+// States counts the sites that the outbox keeps a state of.
 func (o *Outbox) States() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

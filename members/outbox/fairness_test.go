@@ -51,7 +51,6 @@ func (m *memory) add(r members.Record) members.Record {
 	return r
 }
 
-// find returns the GUIDs of records in their order.
 func (m *memory) find(which func(*stored) bool) (guids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,8 +151,7 @@ type manyPlatforms struct {
 	begin       time.Time
 }
 
-// join returns one of these platforms. It takes a time for a response, or refuses connections
-// if that is 0.
+// takes is how long a response takes. 0 refuses connections.
 func (c *manyPlatforms) join(site string, takes time.Duration) *platformtest.Platform {
 	p := platformtest.New()
 	p.Before = func(ctx context.Context, call string) error {
@@ -263,12 +261,12 @@ func TestFairness(t *testing.T) {
 // While 200 platforms hang, also with callers waiting, a caller of a platform that
 // answers is served soon, and callers of one that hangs are not kept waiting any more.
 func TestCallersBesideHangingPlatforms(t *testing.T) {
-	type answer struct {
+	type result struct {
 		queued bool
 		takes  time.Duration
 	}
 	_, most := deliverAll(t, 0, 200, func(o *outbox.Outbox, store *memory, _ map[string]platform.Platform) {
-		call := func(site, guid string) answer {
+		call := func(site, guid string) result {
 			begin := time.Now()
 			r := store.add(members.Record{Member: members.Member{GUID: guid, Email: guid + "@example.com"}, Site: site})
 			store.mu.Lock()
@@ -278,7 +276,7 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 			if err != nil {
 				t.Errorf("o.Deliver: %v", err)
 			}
-			return answer{d.Queued, time.Since(begin)}
+			return result{d.Queued, time.Since(begin)}
 		}
 		var calls sync.WaitGroup
 		for i := range 200 {

@@ -118,7 +118,7 @@ func TestEmailHandedOn(t *testing.T) {
 
 // A member that the platform had before is neither removed nor changed by a queued
 // create and delete.
-func TestStrangersAreLeftAlone(t *testing.T) {
+func TestExistingMembersAreLeftAlone(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Status: "paid"}
 		b.Platform.Break(platformtest.ErrDown)

@@ -32,6 +32,9 @@ func reasonOf(err error) string {
 	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
 		return refusal.Reason
 	}
+	if taken, ok := errors.AsType[*members.TakenError](err); ok {
+		return taken.Reason
+	}
 	return err.Error()
 }
 

@@ -168,7 +168,7 @@ func TestStandingOfWrites(t *testing.T) {
 		after.Fields = "jane@example.com Jane "
 		check("changed by staff", after)
 		if err := write(refused); err == nil {
-			t.Error("it is not refused")
+			t.Error("write: got no error, want it refused")
 		}
 		check("refused once more", after)
 		if err := write(members.Fields{Note: new("fine")}); err != nil {
@@ -201,7 +201,7 @@ func TestRefusedCreate(t *testing.T) {
 		t.Helper()
 		for i, identifier := range map[*members.Integration]string{&membertest.ByID: "1", &membertest.ByEmail: "jane@example.com"} {
 			if _, err := b.Service.Delete(t.Context(), *i, identifier, nil); err != nil && !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("b.Service.Delete = %v, unexpected: err != nil && !errors.Is(err, members.ErrNotFound)", err)
+				t.Errorf("Delete of %s: got %v, want no error or %v", identifier, err, members.ErrNotFound)
 			}
 			if _, err := b.Service.Get(t.Context(), *i, identifier); isRefused(err) || !errors.Is(err, members.ErrNotFound) {
 				t.Errorf("%s after it was deleted: %v", identifier, err)

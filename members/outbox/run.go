@@ -19,7 +19,7 @@ import (
 func (o *Outbox) Run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
-	var purged, busy time.Time
+	var purged, lastDue time.Time
 	for ctx.Err() == nil {
 		if o.Now().Sub(purged) > tombstoneRetention/10 {
 			if err := o.Store.PurgeTombstones(ctx, o.Now().Add(-tombstoneRetention)); err != nil && ctx.Err() == nil {
@@ -37,10 +37,10 @@ func (o *Outbox) Run(ctx context.Context) {
 		}
 		took := time.Since(begin)
 		if n > 0 || err != nil {
-			busy = o.Now()
+			lastDue = o.Now()
 		}
 		interval := o.interval
-		if o.isQuiet() && o.Now().Sub(busy) >= quietTime {
+		if o.isQuiet() && o.Now().Sub(lastDue) >= quietTime {
 			interval *= 2
 		}
 		// With many sites the poll takes long. It takes half of the time at most.

@@ -94,11 +94,11 @@ func TestUpdateArrivesLate(t *testing.T) {
 		}
 		b.Platform.LoseResponses(false)
 		if !update("First").Queued {
-			t.Error("the first update is not queued")
+			t.Error("the first update: got written, want it queued")
 		}
 		b.Platform.Fix()
 		if update("Second").Queued {
-			t.Error("the second update is queued")
+			t.Error("the second update: got queued, want it written")
 		}
 		b.Platform.EditMember(m.PlatformID, func(m *platform.Member) { m.Name = "First" })
 		b.Refresh(m.PlatformID)

@@ -29,7 +29,7 @@ var (
 	with, name, id = membertest.With, membertest.Name, membertest.ID
 )
 
-// row returns a row by the email of its fields, or by their member ID.
+// The key is the email, or the member ID if there is no email.
 func row(line int, f members.Fields) push.Row {
 	r := push.Row{Line: line, Fields: func(*members.Member) (members.Fields, error) { return f, nil }}
 	if f.Email != nil {

@@ -13,7 +13,7 @@ import (
 // its container where it was; and an answer that is not Ghost's stays as it is.
 func TestAdminScript(t *testing.T) {
 	const refused = "refused"
-	for answer, want := range map[string]string{
+	for response, want := range map[string]string{
 		`{"config":{"version":"6","clientExtensions":{},"a":1}}`:                                        `{"config":{"version":"6","clientExtensions":{"script":{"src":"/s.js?v=1"}},"a":1}}`,
 		"\n{ \"config\" : { } }\n":                                                                      "\n{ \"config\" : {\"clientExtensions\":{\"script\":{\"src\":\"/s.js?v=1\"}} } }\n",
 		`{"config":{"version":"6"}}`:                                                                    `{"config":{"clientExtensions":{"script":{"src":"/s.js?v=1"}},"version":"6"}}`,
@@ -34,28 +34,28 @@ func TestAdminScript(t *testing.T) {
 		`{"config":{"clientExtensions":{}`:                                                              refused,
 		``:                                                                                              refused,
 	} {
-		got, ok := addScript([]byte(answer), "/s.js?v=1")
+		got, ok := addScript([]byte(response), "/s.js?v=1")
 		if !ok {
 			got = []byte(refused)
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", response, diff)
 		}
 	}
 }
 
 // Whatever Ghost answers, nothing of it changes but the script's address.
 func FuzzAdminScript(f *testing.F) {
-	for _, answer := range []string{
+	for _, body := range []string{
 		`{"config":{"clientExtensions":{"script":{"container":"<p>","src":"/a.js"},"menu":{}},"a":[1,{"b":"}\""}]}}`,
 		`{"config":{},"config":{"clientExtensions":null}, "x" : -1e5 }`,
 		`{"config":{"clientExtensions":{"script":{"src":"é\\"}}}}`,
 		`{"config":{"a":-1e11115}}`,
 	} {
-		f.Add([]byte(answer))
+		f.Add([]byte(body))
 	}
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		changed, ok := addScript(answer, "/s.js")
+	f.Fuzz(func(t *testing.T, response []byte) {
+		changed, ok := addScript(response, "/s.js")
 		if !ok {
 			return
 		}
@@ -64,11 +64,11 @@ func FuzzAdminScript(f *testing.F) {
 			decoder := json.NewDecoder(bytes.NewReader(text))
 			decoder.UseNumber()
 			if err := decoder.Decode(&object); err != nil {
-				t.Fatalf("%s: %v", text, err)
+				t.Fatalf("decoding %s: %v", text, err)
 			}
 			return object
 		}
-		before, after := decode(answer), decode(changed)
+		before, after := decode(response), decode(changed)
 		in := func(object map[string]any, key string) map[string]any {
 			if object[key] == nil {
 				object[key] = map[string]any{}
@@ -82,14 +82,14 @@ func FuzzAdminScript(f *testing.F) {
 		}
 		script["src"] = want
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", response, diff)
 		}
 	})
 }
 
 func BenchmarkAdminScript(b *testing.B) {
-	answer := []byte(`{"config":{"version":"6.22.0","labs":{"members":true},"clientExtensions":{},"tenor":{"googleApiKey":null},"security":{"staffDeviceVerification":false}}}`)
+	response := []byte(`{"config":{"version":"6.22.0","labs":{"members":true},"clientExtensions":{},"tenor":{"googleApiKey":null},"security":{"staffDeviceVerification":false}}}`)
 	for b.Loop() {
-		addScript(answer, "/s.js")
+		addScript(response, "/s.js")
 	}
 }

@@ -85,8 +85,8 @@ func (c *eventClient) deleteDraft(ctx context.Context, id string) error {
 	return nil
 }
 
-// firstDraft returns the post that was first made under a slug, and deletes drafts that were
-// made under it later. Errors: platform.ErrNoPost.
+// firstDraft also deletes the drafts that were made later under the slug. Errors:
+// platform.ErrNoPost.
 func (c *eventClient) firstDraft(ctx context.Context, slug string) (eventPost, error) {
 	list, err := c.madeAs(ctx, slug)
 	if err != nil {
@@ -108,7 +108,8 @@ func (c *eventClient) DeleteDrafts(ctx context.Context, slug, except string) err
 	return c.deleteDrafts(ctx, list, except)
 }
 
-// madeAs returns the posts that were made under a slug, those that were made first.
+// madeAs finds the posts that were made under a slug, the oldest first. Ghost adds a number to the
+// slugs of later ones.
 func (c *eventClient) madeAs(ctx context.Context, slug string) ([]eventPost, error) {
 	list, err := c.listEventPosts(ctx, "slug:"+quote(slug)+",slug:~^"+quote(slug+"-"), "id asc", maxPage)
 	return slices.DeleteFunc(list, func(p eventPost) bool { return !isNumbered(p.Slug, slug) && p.Slug != slug }), err

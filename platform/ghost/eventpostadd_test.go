@@ -59,7 +59,7 @@ func TestRealAddPost(t *testing.T) {
 	}
 	found, err := c.EventPosts(t.Context(), []string{id})
 	if diff := cmp.Diff(map[string]platform.EventPost{id: added}, found); diff != "" || err != nil || added.Title != "Party" || added.Status != platform.Published || len(added.Tags) != 2 {
-		t.Errorf("%+v, %s, %v", added, diff, err)
+		t.Errorf("got %+v, %v, want Party, published, with 2 tags; EventPosts (-want +got):\n%s", added, err, diff)
 	}
 
 	var edited any
@@ -149,7 +149,7 @@ func TestAddFaults(t *testing.T) {
 				got = append(got, kind(err))
 				slices.Sort(p.Tags)
 				if err == nil && (p.ID != noted || p.Slug != "party" || p.Status != platform.Published || !slices.Equal(p.Tags, wantTags)) {
-					t.Errorf("%+v", p)
+					t.Errorf("got %+v, want post %s, published under party, with the tags %q", p, noted, wantTags)
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -196,6 +196,6 @@ func TestTagsAheadOfTheDraft(t *testing.T) {
 		return p
 	}, func(string) error { return nil })
 	if err != nil || !slices.Equal(p.Tags, []string{"News"}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v, want the tag News alone, no error", p, err)
 	}
 }

@@ -77,7 +77,7 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 	}
 }
 
-// part returns what has to be changed before the rest, nil if all may be at once.
+// part is what Ghost must change in a request before the rest, nil if one request is enough.
 func part(have platform.EventPost, update map[string]any) map[string]any {
 	status, hasStatus := update["status"]
 	slug, hasSlug := update["slug"]
@@ -96,8 +96,8 @@ func part(have platform.EventPost, update map[string]any) map[string]any {
 	return nil
 }
 
-// difference returns the fields of a post that are not as they should be, and the tags that
-// it has with them.
+// difference compares a post with what it should be. The tags are those of the post after the
+// update.
 func (c *eventClient) difference(ctx context.Context, p eventPost, want platform.EventPost, find tagFinder) (map[string]any, []tag, error) {
 	have, update := p.event(), make(map[string]any)
 	if title := titleOf(want); title != have.Title && want.Title != have.Title {
@@ -193,8 +193,8 @@ func (c *eventClient) isSlug(ctx context.Context, p eventPost, slug string) (boo
 	return false, nil
 }
 
-// resolveTags returns the tags of some names, each once, in their order. Those of a post
-// count first, as two of Ghost's tags may have one name. What Ghost does not have is made.
+// resolveTags turns names into tags, each once and in order. A post's own tags come first, since
+// two of Ghost's tags may have one name. Tags that Ghost does not have are made.
 func (c *eventClient) resolveTags(ctx context.Context, own []tag, names []string, find tagFinder) ([]tag, error) {
 	own = slices.Clone(own)
 	resolved := make([]tag, len(names))
@@ -242,7 +242,7 @@ func (c *eventClient) resolveTags(ctx context.Context, own []tag, names []string
 	return once, nil
 }
 
-// tagFinder returns those of Ghost's tags that some names stand for, by these names.
+// The keys are the names as they were passed. Names of which Ghost has no tag are left out.
 type tagFinder func(ctx context.Context, names []string) (map[string]tag, error)
 
 // findAhead begins to look up tags. It returns a tagFinder that waits for them, and a function

@@ -64,12 +64,12 @@ func TestRealChange(t *testing.T) {
 	want.URL = site + "/" + want.Slug + "/"
 	changed, err := changePost(t, c, made.ID, func(platform.EventPost) platform.EventPost { return want })
 	if diff := cmp.Diff(want, changed, ignoreTime); diff != "" || err != nil {
-		t.Fatal(diff, err)
+		t.Fatalf("ChangePost: %v, post (-want +got):\n%s", err, diff)
 	}
 	count.requests.Store(0)
 	again, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return want })
 	if diff := cmp.Diff(changed, again); diff != "" || err != nil || count.requests.Load() != 1 {
-		t.Error(diff, err, count.requests.Load())
+		t.Errorf("ChangePost without a difference: %v, %d requests, want 1; post (-want +got):\n%s", err, count.requests.Load(), diff)
 	}
 	sorting, err := changePost(t, c, made.ID, func(p platform.EventPost) platform.EventPost {
 		tags := slices.Clone(p.Tags)
@@ -78,26 +78,26 @@ func TestRealChange(t *testing.T) {
 		return p
 	})
 	if diff := cmp.Diff(changed, sorting); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("tags in another order: %v, post (-want +got):\n%s", err, diff)
 	}
 	// The names that themes give to tags are theirs too.
 	want.Tags = []string{"news", "hash-" + slug, "#" + slug}
 	renamed, err := changePost(t, c, made.ID, func(platform.EventPost) platform.EventPost { return want })
 	want.Tags = []string{"News", "#" + slug}
 	if diff := cmp.Diff(want, renamed, ignoreTime); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("tags by other names: %v, post (-want +got):\n%s", err, diff)
 	}
 	plain := made
 	plain.Slug = want.Slug
 	cleared, err := changePost(t, c, made.ID, func(platform.EventPost) platform.EventPost { return plain })
 	if diff := cmp.Diff(plain, cleared, ignoreTime); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("clearing all fields: %v, post (-want +got):\n%s", err, diff)
 	}
 	count.requests.Store(0)
 	plain.Title = "Party"
 	titled, err := c.ChangePost(t.Context(), made.ID, func(platform.EventPost) platform.EventPost { return plain })
 	if diff := cmp.Diff(plain, titled, ignoreTime); diff != "" || err != nil || count.requests.Load() != 2 {
-		t.Error(diff, err, count.requests.Load())
+		t.Errorf("changing the title: %v, %d requests, want 2; post (-want +got):\n%s", err, count.requests.Load(), diff)
 	}
 	ids := []string{made.ID, "joe", made.ID}
 	for i := range 250 {
@@ -105,11 +105,11 @@ func TestRealChange(t *testing.T) {
 	}
 	found, err := c.EventPosts(t.Context(), ids)
 	if diff := cmp.Diff(map[string]platform.EventPost{made.ID: titled}, found); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("EventPosts: %v, posts (-want +got):\n%s", err, diff)
 	}
 	for _, id := range []string{"000000000000000000000000", "joe", "../members", ""} {
 		if _, err := changePost(t, c, id, func(p platform.EventPost) platform.EventPost { return p }); !errors.Is(err, platform.ErrNoPost) {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("changing post %q: got %v, want %v", id, err, platform.ErrNoPost)
 		}
 	}
 }
@@ -200,17 +200,17 @@ func TestRealLimits(t *testing.T) {
 			}
 			got, err := set(test.most)
 			if diff := cmp.Diff(want, got, ignoreTime, ignoreURL); diff != "" || err != nil {
-				t.Errorf("%.500s, %v", diff, err)
+				t.Errorf("at the limit: %v, post (-want +got):\n%.500s", err, diff)
 			}
 			_, err = set(test.most + 1)
 			if refusal, refused := errors.AsType[*platform.Refusal](err); !refused || refusal.Reason == "" {
-				t.Errorf("%v", err)
+				t.Errorf("above the limit: got %v, want a refusal with a reason", err)
 			}
 		})
 	}
 	longer := strings.Repeat("y", limits.Slug+1) // which Ghost is not asked for
 	if kept := edit(t, c, made.ID, map[string]any{"slug": longer}, nil); kept["slug"] == longer {
-		t.Error("Ghost keeps longer slugs")
+		t.Errorf("a slug of %d characters: got it kept, want Ghost to shorten it", len(longer))
 	}
 	if _, err := changePost(t, c, made.ID, func(p platform.EventPost) platform.EventPost {
 		p.Slug = slug
@@ -232,7 +232,7 @@ func TestRealTakenSlug(t *testing.T) {
 			return p
 		})
 		if err != nil || p.Title != title || p.Status != status {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, %v, want the title %q, the status %s, no error", p, err, title, status)
 		}
 		return p.Slug
 	}
@@ -262,11 +262,11 @@ func TestRealNewsletterStays(t *testing.T) {
 		t.Fatalf("c.Create: %v", err)
 	}
 	defer c.Delete(context.Background(), reader.ID)
-	var answer struct{ Newsletters []struct{ Slug string } }
-	if err := c.postClient.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &answer); err != nil {
+	var response struct{ Newsletters []struct{ Slug string } }
+	if err := c.postClient.call(t.Context(), http.MethodGet, "/newsletters/", url.Values{"limit": {"1"}}, nil, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	newsletter := url.Values{"newsletter": {answer.Newsletters[0].Slug}}
+	newsletter := url.Values{"newsletter": {response.Newsletters[0].Slug}}
 	change := func(t *testing.T, id, status string) string {
 		t.Helper()
 		p, err := changePost(t, c, id, func(p platform.EventPost) platform.EventPost {
@@ -274,7 +274,7 @@ func TestRealNewsletterStays(t *testing.T) {
 			return p
 		})
 		if err != nil || p.Status != status {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, %v, want the status %s, no error", p, err, status)
 		}
 		email, _ := allOf(t, c, id)["email"].(map[string]any)
 		return fmt.Sprint(email["id"])
@@ -327,7 +327,7 @@ func TestRealTagsOfOneName(t *testing.T) {
 		return p
 	})
 	if diff := cmp.Diff([]string{made[1].Slug, made[0].Slug, "hash-" + slug}, slugsOf(t, c, id)); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("ChangePost: %v, tags (-want +got):\n%s", err, diff)
 	}
 }
 

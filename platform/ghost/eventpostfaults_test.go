@@ -49,11 +49,11 @@ func (g *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.mu.Unlock()
 	if f == nil {
-		g.answer(w, r)
+		g.respond(w, r)
 		return
 	}
 	if f.isDone {
-		g.answer(httptest.NewRecorder(), r)
+		g.respond(httptest.NewRecorder(), r)
 	}
 	if f.hangs {
 		<-g.ended.Done()
@@ -65,7 +65,7 @@ func (g *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(f.body))
 }
 
-func (g *faulty) answer(w http.ResponseWriter, r *http.Request) {
+func (g *faulty) respond(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var sent struct {
@@ -113,7 +113,7 @@ func (g *faulty) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// kept returns the posts, what was sent to change them, and how many were made.
+// kept has the posts, the bodies of the requests that changed them, and how many were made.
 func (g *faulty) kept() (posts, puts []map[string]any, made int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -206,7 +206,7 @@ func TestDraftFaults(t *testing.T) {
 			want := []map[string]any{{"id": fmt.Sprintf("%024x", 1), "slug": "slug", "title": "Title", "status": "draft", "updated_at": "read"}}
 			posts, _, made := g.kept()
 			if diff := cmp.Diff(want, posts); diff != "" || made != test.made {
-				t.Error(diff, made)
+				t.Errorf("%d posts were made, want %d; posts (-want +got):\n%s", made, test.made, diff)
 			}
 		})
 	}
@@ -265,12 +265,12 @@ func TestChangeFaults(t *testing.T) {
 }
 
 // listing answers lists of posts, and notes what it was asked for.
-func listing(t *testing.T, answer func(r *http.Request) []any) (c *Client, asked *[]string) {
+func listing(t *testing.T, response func(r *http.Request) []any) (c *Client, asked *[]string) {
 	t.Helper()
 	asked = new([]string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.Query().Get("filter")+" "+r.URL.Query().Get("limit"))
-		_ = json.NewEncoder(w).Encode(map[string]any{"posts": answer(r)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"posts": response(r)})
 	}))
 	t.Cleanup(server.Close)
 	return newClient(t, Config{URL: server.URL, AdminKey: testKey}), asked
@@ -304,7 +304,7 @@ func TestLongHeads(t *testing.T) {
 func TestOtherPosts(t *testing.T) {
 	c, _ := listing(t, func(*http.Request) []any { return []any{map[string]any{"id": fmt.Sprintf("%024x", 2)}} })
 	if found, err := c.EventPosts(t.Context(), []string{fmt.Sprintf("%024x", 1)}); err == nil {
-		t.Errorf("%v", found)
+		t.Errorf("EventPosts: got %v, no error, want an error", found)
 	}
 }
 
@@ -321,7 +321,7 @@ func TestManyChangesOfASecond(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 30, 5, time.UTC)
 	changed, err := c.ChangedPosts(t.Context(), since)
 	if err != nil || len(changed) != 250 || changed[249].ID != fmt.Sprintf("%024x", 249) {
-		t.Errorf("%d, %v", len(changed), err)
+		t.Errorf("ChangedPosts: got %d posts, %v, want 250 up to that with ID %024x", len(changed), err, 249)
 	}
 	within := "updated_at:>='2026-01-01 00:00:59'+updated_at:<'2026-01-01 00:01:00'+id:>"
 	want := []string{
@@ -349,7 +349,7 @@ func TestEndlessEventPosts(t *testing.T) {
 	}
 	found, err := c.EventPosts(t.Context(), []string{id})
 	if diff := cmp.Diff(map[string]platform.EventPost{id: want}, found); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("EventPosts: %v, posts (-want +got):\n%s", err, diff)
 	}
 	for value, want := range map[string]string{`"Europe/Berlin"`: "Europe/Berlin", `"../../etc/passwd"`: "", `null`: "", `{}`: "", `""`: "", `"` + strings.Repeat("a", 101) + `"`: ""} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -63,8 +63,7 @@ type eventClient struct{ postClient }
 
 func (*eventClient) PostLimits() platform.PostLimits { return postLimits }
 
-// event returns the post as others know it. Its head and foot are as long as the response lets
-// them be: a part must not be sent back as the whole.
+// Head and foot are not clipped: a part of them must not be sent back as the whole.
 func (p eventPost) event() platform.EventPost {
 	id := clip.Text(p.ID, maxName)
 	e := platform.EventPost{
@@ -97,7 +96,7 @@ func (p eventPost) event() platform.EventPost {
 	return e
 }
 
-// atMost returns a text of Ghost's as it is, unless it is longer than Ghost lets it be.
+// atMost clips only texts that are longer than Ghost's own limit, and removes U+0000.
 func atMost(text string, most int) string {
 	if text = withoutNUL(text); utf8.RuneCountInString(text) > most {
 		return clip.Text(text, most)
@@ -169,8 +168,8 @@ func (c *eventClient) ChangedPosts(ctx context.Context, since time.Time) ([]plat
 	return changed, nil
 }
 
-// changed returns the posts that a filter lets through, those that were changed first, and
-// whether there may be others.
+// changed lists the posts that match a filter, the earliest change first. isFull means that there
+// may be more.
 func (c *eventClient) changed(ctx context.Context, filter string) (list []eventPost, isFull bool, err error) {
 	for limit := maxPage; ; limit /= 2 {
 		list, err = c.listEventPosts(ctx, filter, "updated_at asc,id asc", limit)
@@ -242,7 +241,7 @@ type setting struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// first returns the first of some settings whose value is as it should be, "" for none.
+// first takes the keys in their order, and skips values that are not valid.
 func first(settings []setting, valid *regexp.Regexp, keys ...string) string {
 	for _, key := range keys {
 		for _, setting := range settings {

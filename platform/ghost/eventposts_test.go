@@ -19,8 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// draftSlug returns a slug that nobody else has. Posts whose slugs begin with it are deleted
-// after the test.
+// After the test, all posts whose slugs begin with this one are deleted.
 func draftSlug(t *testing.T, c *Client) string {
 	t.Helper()
 	slug := "lychgate-" + strconv.FormatInt(time.Now().UnixNano(), 10)
@@ -45,23 +44,23 @@ func edit(t *testing.T, c *Client, id string, fields map[string]any, query url.V
 	}
 	fields = maps.Clone(fields)
 	fields["updated_at"] = p.UpdatedAt
-	var answer updates
-	if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &answer); err != nil {
+	var response updates
+	if err := c.postClient.call(t.Context(), http.MethodPut, "/posts/"+id+"/", query, updates{[]map[string]any{fields}}, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	return answer.Posts[0]
+	return response.Posts[0]
 }
 
-// allOf returns all that Ghost says of a post. Of its authors only the IDs are left: when
-// they were seen last changes with each sign-in, of which other tests make some.
+// Of the authors only the IDs are left: their last_seen changes with each sign-in, also in other
+// tests.
 func allOf(t *testing.T, c *Client, id string) map[string]any {
 	t.Helper()
-	var answer updates
+	var response updates
 	query := url.Values{"formats": {"lexical,html"}, "include": {"tags,authors,email,newsletter,tiers"}}
-	if err := c.postClient.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &answer); err != nil {
+	if err := c.postClient.call(t.Context(), http.MethodGet, "/posts/"+id+"/", query, nil, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	post := answer.Posts[0]
+	post := response.Posts[0]
 	authors, _ := post["authors"].([]any)
 	for _, author := range append(authors, post["primary_author"]) {
 		if author, ok := author.(map[string]any); ok {
@@ -71,7 +70,7 @@ func allOf(t *testing.T, c *Client, id string) map[string]any {
 	return post
 }
 
-// slugsLike returns the slugs that begin with another, in the order of their posts' making.
+// The slugs are in the order in which the posts were made.
 func slugsLike(t *testing.T, c *Client, slug string) (slugs []string) {
 	t.Helper()
 	list, err := c.listEventPosts(t.Context(), "slug:~^"+quote(slug), "id asc", maxPage)
@@ -125,12 +124,12 @@ func TestRealDraft(t *testing.T) {
 		t.Errorf("slices.Sorted (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(again.URL, "/p/") || time.Since(again.UpdatedAt).Abs() > time.Minute {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want the URL of a preview, and a time less than a minute ago", again)
 	}
 	for _, bad := range []string{"rss", "", "A", "a b", "a--b", "ä", strings.Repeat("x", postLimits.Slug+1)} {
 		_, err := c.makeDraft(t.Context(), bad, platform.EventPost{Title: "Summer party"}, len(bad) > 1)
 		if _, refused := errors.AsType[*platform.Refusal](err); !refused {
-			t.Errorf("%.20q: %v", bad, err)
+			t.Errorf("makeDraft under %.20q: got %v, want a refusal", bad, err)
 		}
 	}
 }
@@ -146,7 +145,7 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 		addPost(t, c, map[string]any{"title": "Out", "slug": slug, "status": "published"})
 		first, err := c.makeDraft(t.Context(), slug, platform.EventPost{Title: "Twice"}, isFirst)
 		if err != nil || first.Slug != slug {
-			t.Errorf("%+v, %v", first, err)
+			t.Errorf("makeDraft: got %+v, %v, want the slug %s", first, err, slug)
 		}
 		if diff := cmp.Diff([]string{slug, slug + "-4"}, slugsLike(t, c, slug)); diff != "" {
 			t.Errorf("slugsLike (-want +got):\n%s", diff)
@@ -160,7 +159,7 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 		}
 		second, err := c.makeDraft(t.Context(), slug, platform.EventPost{Title: "Twice"}, false)
 		if err != nil || second.Slug != slug+"-4" || second.ID == renamed.ID {
-			t.Errorf("%+v, %v", second, err)
+			t.Errorf("makeDraft: got %+v, %v, want another post than %s, with the slug %s-4", second, err, renamed.ID, slug)
 		}
 	}
 }
@@ -180,15 +179,15 @@ func TestRealChangedPosts(t *testing.T) {
 	titles := make(map[string]string)
 	for i, p := range changed {
 		if p.UpdatedAt.Before(since.Truncate(time.Second)) || i > 0 && p.UpdatedAt.Before(changed[i-1].UpdatedAt) {
-			t.Errorf("%d: %v", i, p.UpdatedAt)
+			t.Errorf("post %d was changed at %v, want none before %v, in order", i, p.UpdatedAt, since)
 		}
 		titles[p.ID] = p.Title
 	}
 	if titles[first.ID] != "One" || titles[second] != "Two changed" {
-		t.Errorf("%v", titles)
+		t.Errorf("got titles %v, want One and Two changed among them", titles)
 	}
 	if later, err := c.ChangedPosts(t.Context(), time.Now().Add(time.Hour)); len(later) > 0 || err != nil {
-		t.Errorf("%v, %v", later, err)
+		t.Errorf("ChangedPosts in an hour: got %v, %v, want none", later, err)
 	}
 }
 
@@ -212,10 +211,10 @@ func TestRealSite(t *testing.T) {
 	} {
 		got, err := c.Labels(t.Context(), text)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%.20q: %s, %v", text, diff, err)
+			t.Errorf("Labels with %.20q: %v, (-want +got):\n%s", text, err, diff)
 		}
 	}
 	if all, err := c.Labels(t.Context(), ""); len(all) < 2 || err != nil {
-		t.Errorf("%q, %v", all, err)
+		t.Errorf("Labels: got %q, %v, want at least 2", all, err)
 	}
 }

@@ -144,7 +144,7 @@ func (c *examiner) causeEvent(ctx, waiting context.Context, wait time.Duration, 
 	return response.Webhooks[0], nil
 }
 
-// undelivered returns why the last event of a webhook did not arrive, nil if it did.
+// undelivered is nil if the last event of a webhook arrived.
 func (w webhook) undelivered() error {
 	switch w.TriggeredStatus {
 	case delivered:

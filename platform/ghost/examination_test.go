@@ -86,7 +86,7 @@ func TestExamine(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	got, err := client.Examine(t.Context())
 	if err != nil || !strings.HasPrefix(got.Name, "Ghost ") || got.Ahead.Abs() > time.Second {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("Examine: got %+v, %v, want the name to begin with Ghost, and a clock within a second", got, err)
 	}
 	stranger := realConfig(t)
 	stranger.AdminKey = testKey
@@ -100,7 +100,7 @@ func TestExamine(t *testing.T) {
 // A clock that is wrong and a server that is not Ghost are told apart from a wrong
 // key, which looks the same to a CRM.
 func TestExamineWhatAnswers(t *testing.T) {
-	type answer struct {
+	type response struct {
 		status int
 		body   string
 		date   time.Time
@@ -108,33 +108,33 @@ func TestExamineWhatAnswers(t *testing.T) {
 	now := time.Now()
 	config := `{"config":{"version":"6.22.0"}}`
 	for _, test := range []struct {
-		name   string
-		answer answer
-		want   platform.Examination
-		err    string
+		name     string
+		response response
+		want     platform.Examination
+		err      string
 	}{
-		{"Ghost", answer{200, config, now}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
-		{"its clock is fast", answer{200, config, now.Add(time.Hour)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
-		{"its clock is slow", answer{200, config, now.Add(-90 * time.Second)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
-		{"another server", answer{200, `{}`, now}, platform.Examination{}, "what answers is not Ghost: it has no version"},
+		{"Ghost", response{200, config, now}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
+		{"its clock is fast", response{200, config, now.Add(time.Hour)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
+		{"its clock is slow", response{200, config, now.Add(-90 * time.Second)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
+		{"another server", response{200, `{}`, now}, platform.Examination{}, "what answers is not Ghost: it has no version"},
 		{
 			"a token that is old there",
-			answer{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, now},
+			response{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, now},
 			platform.Examination{},
 			"one of the two clocks is wrong, because Ghost takes the token for an old one: Ghost answers 401 UnauthorizedError INVALID_JWT Invalid token: maxAge exceeded",
 		},
-		{"in trouble", answer{500, ``, now}, platform.Examination{}, "Ghost answers 500"},
+		{"in trouble", response{500, ``, now}, platform.Examination{}, "Ghost answers 500"},
 	} {
 		ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", test.answer.date.UTC().Format(http.TimeFormat))
-			w.WriteHeader(test.answer.status)
-			_, _ = io.WriteString(w, test.answer.body)
+			w.Header().Set("Date", test.response.date.UTC().Format(http.TimeFormat))
+			w.WriteHeader(test.response.status)
+			_, _ = io.WriteString(w, test.response.body)
 		}))
 		got, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).Examine(t.Context())
 		ghost.Close()
 		within := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() <= time.Second })
 		if diff := cmp.Diff(test.want, got, within); diff != "" || textOf(err) != test.err {
-			t.Errorf("%s: %v, %s", test.name, err, diff)
+			t.Errorf("%s: got error %v, want %q; (-want +got):\n%s", test.name, err, test.err, diff)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestTestEventsThatFail(t *testing.T) {
 		_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
 		ghost.Close()
 		if textOf(err) != test.want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
 	}
 }
@@ -179,9 +179,9 @@ func TestTestEventsThatCannotBeRemoved(t *testing.T) {
 	}))
 	t.Cleanup(ghost.Close)
 	_, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).TestEvents(t.Context(), "http://edge/token")
-	answer, ok := errors.AsType[*Error](err)
-	if !ok || answer.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
-		t.Error(err)
+	response, ok := errors.AsType[*Error](err)
+	if !ok || response.Status != http.StatusInternalServerError || !strings.HasPrefix(err.Error(), "removing what the test has made: ") {
+		t.Errorf("TestEvents: got %v, want a status 500 while what the test made is removed", err)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestTestEventsInterrupted(t *testing.T) {
 			}
 			return
 		case <-waiting.Done():
-			t.Fatal("no event arrives")
+			t.Fatal("no event arrives, want one")
 		}
 	}
 }

@@ -21,8 +21,8 @@ type ghostError struct {
 	Property string `json:"property"` // which is not valid
 }
 
-// firstError returns the first error in a response of Ghost's, the zero value if there
-// is none.
+// The zero value means that the response has no error of Ghost's. Each text is clipped to
+// maxErrorText.
 func firstError(response []byte) ghostError {
 	var body struct {
 		Errors []ghostError `json:"errors"`
@@ -78,7 +78,7 @@ func refusal(status int, response []byte) error {
 
 const unknownNewsletter = "One of the newsletters does not exist in Ghost."
 
-// reason returns what Ghost says for people: the context, if there is one.
+// Ghost's context explains more than its message, where there is one.
 func reason(e ghostError) string {
 	if strings.Contains(e.Context, "[newsletters.") {
 		return unknownNewsletter // which Ghost takes for one that is to be made

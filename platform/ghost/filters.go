@@ -7,14 +7,12 @@ import (
 
 // This file writes filters in the language of Ghost's API, NQL.
 
-// quote returns a string of Ghost's filter language, NQL, which knows `\'` and `\"`. A
-// backslash before anything else stands for itself, so a string that ends with one may
-// only be the last of a filter.
+// NQL, the filter language of Ghost's API, escapes `\'` and `\"` alone. A backslash before anything
+// else stands for itself, so a string that ends with one may only be the last of a filter.
 func quote(s string) string {
 	return "'" + strings.NewReplacer(`'`, `\'`, `"`, `\"`).Replace(s) + "'"
 }
 
-// oneOf returns the part of a filter that stands for any of some values.
 func oneOf(values []string) string {
 	quoted := make([]string, 0, len(values))
 	for _, value := range values {

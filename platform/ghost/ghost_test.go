@@ -23,8 +23,7 @@ func TestMain(m *testing.M) { wait.Goroutines(m) }
 // testKey has the form of a key that Ghost makes.
 var testKey = "0123456789abcdef01234567:" + strings.Repeat("0f", 32)
 
-// realConfig returns the address and key of the real Ghost that e2e/ghost/start
-// has started.
+// e2e/ghost/start has started that Ghost.
 func realConfig(t *testing.T) Config {
 	t.Helper()
 	url, key := ghosttest.Real(t)
@@ -41,7 +40,7 @@ func newClient(t *testing.T, cfg Config) *Client {
 	return client
 }
 
-// unique returns an email that no other test run has used.
+// unique is different in each run: runs share a Ghost.
 func unique(name string) string {
 	return fmt.Sprintf("%s+%d@example.com", name, time.Now().UnixNano())
 }
@@ -73,21 +72,21 @@ func TestRealGhost(t *testing.T) {
 		for _, email := range []string{want.Email, strings.ToUpper(want.Email)} {
 			found, err := client.FindByEmail(ctx, email)
 			if err != nil || found.ID != created.ID {
-				t.Errorf("%s: %+v, %v", email, found, err)
+				t.Errorf("FindByEmail(%q): got %+v, %v, want member %s", email, found, err, created.ID)
 			}
 		}
 	})
 	t.Run("an email that is taken is a refusal", func(t *testing.T) {
 		var refusal *platform.Refusal
 		if _, err := client.Create(ctx, want); !errors.As(err, &refusal) || refusal.Reason == "" {
-			t.Errorf("%v", err)
+			t.Errorf("Create: got %v, want a refusal with a reason", err)
 		}
 		joe, err := client.Create(ctx, platform.Member{Email: unique("joe")})
 		if err != nil {
 			t.Fatalf("client.Create: %v", err)
 		}
 		if _, err := client.Update(ctx, joe.ID, platform.Change{Email: &want.Email}); !errors.As(err, &refusal) {
-			t.Errorf("%v", err)
+			t.Errorf("Update: got %v, want a refusal", err)
 		}
 	})
 	t.Run("what Ghost does not take is a refusal", func(t *testing.T) {
@@ -97,7 +96,7 @@ func TestRealGhost(t *testing.T) {
 		} {
 			var refusal *platform.Refusal
 			if _, err := client.Create(ctx, bad); !errors.As(err, &refusal) || refusal.Reason == "" {
-				t.Errorf("%q: %v", bad.Email, err)
+				t.Errorf("Create of %q: got %v, want a refusal with a reason", bad.Email, err)
 			}
 		}
 	})
@@ -141,7 +140,7 @@ func TestRealGhost(t *testing.T) {
 			}
 			when := cmpopts.IgnoreFields(platform.Member{}, "UpdatedAt")
 			if diff := cmp.Diff(before, updated, when); diff != "" {
-				t.Errorf("%+v: %s", change.Change, diff)
+				t.Errorf("Update with %+v (-want +got):\n%s", change.Change, diff)
 			}
 			after, err := client.Get(ctx, created.ID)
 			if err != nil {
@@ -162,16 +161,16 @@ func TestRealGhost(t *testing.T) {
 			t.Errorf("the member with UUID %q: %q, %v, want %q", m.UUID, id, err, m.ID)
 		}
 		if longer, err := client.Create(ctx, platform.Member{Email: email + ".uk"}); err != nil {
-			t.Errorf("%+v, %v", longer, err)
+			t.Errorf("Create: got %+v, %v, want no error", longer, err)
 		}
 		for _, other := range []string{email, strings.ToLower(email), strings.ToUpper(email)} {
 			if got, err := client.FindByEmail(ctx, other); err != nil || got.ID != m.ID {
-				t.Errorf("%s: %+v, %v", other, got, err)
+				t.Errorf("FindByEmail(%q): got %+v, %v, want member %s", other, got, err, m.ID)
 			}
 		}
 		for _, none := range []string{email[:len(email)-1], strings.Replace(email, "%", "x", 1)} {
 			if got, err := client.FindByEmail(ctx, none); !errors.Is(err, platform.ErrNotFound) {
-				t.Errorf("%s: %+v, %v", none, got, err)
+				t.Errorf("FindByEmail(%q): got %+v, %v, want %v", none, got, err, platform.ErrNotFound)
 			}
 		}
 	})
@@ -198,7 +197,7 @@ func TestRealGhost(t *testing.T) {
 	t.Run("a placeholder address is taken", func(t *testing.T) {
 		m, err := client.Create(ctx, platform.Member{Email: fmt.Sprintf("c-%d@members.invalid", time.Now().UnixNano())})
 		if err != nil || m.Subscribed {
-			t.Errorf("%+v, %v", m, err)
+			t.Errorf("Create: got %+v, %v, want a member who is not subscribed, no error", m, err)
 		}
 	})
 	t.Run("deleted", func(t *testing.T) {
@@ -218,9 +217,9 @@ func TestRealGhost(t *testing.T) {
 			stranger := newClient(t, Config{URL: config.URL, AdminKey: key})
 			_, err := stranger.Create(ctx, platform.Member{Email: unique("stranger")})
 			var refusal *platform.Refusal
-			var answer *Error
-			if errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) || !errors.As(err, &answer) {
-				t.Errorf("%v", err)
+			var response *Error
+			if errors.As(err, &refusal) || errors.Is(err, platform.ErrNotFound) || !errors.As(err, &response) {
+				t.Errorf("Create: got %v, want an *Error, no refusal", err)
 			}
 		}
 	})
@@ -282,7 +281,7 @@ func TestTimeout(t *testing.T) {
 	defer close(hang)
 	client := newClient(t, Config{URL: server.URL, AdminKey: testKey, Timeout: 20 * time.Millisecond})
 	if err := client.Delete(t.Context(), "1"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
+		t.Errorf("Delete: got %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 
@@ -336,7 +335,7 @@ func TestArchivedNewsletter(t *testing.T) {
 	}
 	both, err := client.Create(ctx, platform.Member{Email: unique("both"), Subscribed: true, Newsletters: append(usual.Newsletters, old)})
 	if err != nil || len(both.Newsletters) != 2 {
-		t.Fatalf("%+v, %v", both, err)
+		t.Fatalf("Create: got %+v, %v, want 2 newsletters", both, err)
 	}
 	archived := newsletters{[]archivable{{Status: "archived"}}}
 	if err := client.memberClient.call(ctx, http.MethodPut, "/newsletters/"+old+"/", nil, archived, nil); err != nil {
@@ -346,14 +345,14 @@ func TestArchivedNewsletter(t *testing.T) {
 	for _, change := range []platform.Change{{Subscription: subscribed}, {Name: new("New"), Subscription: subscribed}} {
 		want, err := client.Get(ctx, both.ID)
 		if err != nil || len(want.Newsletters) != 1 {
-			t.Fatalf("%+v, %v", want, err)
+			t.Fatalf("Get: got %+v, %v, want 1 newsletter", want, err)
 		}
 		if change.Name != nil {
 			want.Name = *change.Name
 		}
 		got, err := client.Update(ctx, both.ID, change)
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(platform.Member{}, "UpdatedAt")); diff != "" || err != nil {
-			t.Errorf("%+v: %v %s", change, err, diff)
+			t.Errorf("Update with %+v: %v, member (-want +got):\n%s", change, err, diff)
 		}
 	}
 	before, err := client.Get(ctx, both.ID)

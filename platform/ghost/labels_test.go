@@ -148,11 +148,11 @@ func TestEmailThatIsTaken(t *testing.T) {
 		refusal, ok := errors.AsType[*platform.Refusal](do())
 		if !ok || !refusal.Taken {
 			text, _ := json.Marshal(refusal)
-			t.Errorf("%s: %s", what, text)
+			t.Errorf("%s: got %s, want a refusal for a taken email", what, text)
 		}
 	}
 	_, err = client.Create(ctx, platform.Member{Email: "not an email"})
 	if refusal, ok := errors.AsType[*platform.Refusal](err); !ok || refusal.Taken {
-		t.Errorf("%v", err)
+		t.Errorf("Create: got %v, want a refusal, not for a taken email", err)
 	}
 }

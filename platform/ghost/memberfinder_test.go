@@ -50,7 +50,7 @@ func TestRealMembersOf(t *testing.T) {
 
 // An answer that is none of these members says nothing of them.
 func TestMembersOfAnotherAnswer(t *testing.T) {
-	for answer, want := range map[string][]string{
+	for response, want := range map[string][]string{
 		`{"members":[{"uuid":"b"}]}`:              {"b"},
 		`{"members":[]}`:                          nil,
 		`{"members":[{"uuid":"a"},{"uuid":"z"}]}`: {"error"},
@@ -63,14 +63,14 @@ func TestMembersOfAnotherAnswer(t *testing.T) {
 			if filter := r.URL.Query().Get("filter"); filter != "uuid:['a','b']" || !strings.HasSuffix(r.URL.Path, "/members/") {
 				t.Errorf("it is asked for %s, want two UUIDs", r.URL)
 			}
-			_, _ = w.Write([]byte(answer))
+			_, _ = w.Write([]byte(response))
 		}))
 		there, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).MembersOf(t.Context(), []string{"a", "b"})
 		if err != nil {
 			there = []string{"error"}
 		}
 		if diff := cmp.Diff(want, there); diff != "" {
-			t.Errorf("%s (-want +got): %s", answer, diff)
+			t.Errorf("%s (-want +got): %s", response, diff)
 		}
 		server.Close()
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// LabelsOf implements [platform.MemberLabeler].
 func (c *memberClient) LabelsOf(ctx context.Context, uuid string) (id string, labels []string, err error) {
 	var found struct {
 		Members []struct {
@@ -37,7 +36,6 @@ func (c *memberClient) LabelsOf(ctx context.Context, uuid string) (id string, la
 	return member.ID, labels, nil
 }
 
-// MembersOf implements [platform.MemberFinder].
 func (c *memberClient) MembersOf(ctx context.Context, uuids []string) (there []string, err error) {
 	var found struct {
 		Members *[]struct {
@@ -60,8 +58,7 @@ func (c *memberClient) MembersOf(ctx context.Context, uuids []string) (there []s
 	return there, nil
 }
 
-// AddLabel implements [platform.MemberLabeler]. Ghost gives a member a label twice if it is asked
-// to, and takes both away at once.
+// Ghost adds a label twice if it is asked twice, and removes both at once.
 func (c *memberClient) AddLabel(ctx context.Context, id, name string) error {
 	label, err := c.labelID(ctx, name)
 	if err != nil {
@@ -75,8 +72,7 @@ func (c *memberClient) AddLabel(ctx context.Context, id, name string) error {
 	return c.changeLabel(ctx, id, "addLabel", label)
 }
 
-// makeLabel returns the ID of a new label, or of the one that somebody else has made at this
-// moment: then Ghost refuses another.
+// Ghost refuses a label that somebody else has just made. That one is used then.
 func (c *memberClient) makeLabel(ctx context.Context, name string) (string, error) {
 	var made labelList
 	err := c.call(ctx, http.MethodPost, "/labels/", nil, map[string]any{"labels": []map[string]string{{"name": name}}}, &made)
@@ -91,7 +87,6 @@ func (c *memberClient) makeLabel(ctx context.Context, name string) (string, erro
 	return made.first()
 }
 
-// RemoveLabel implements [platform.MemberLabeler].
 func (c *memberClient) RemoveLabel(ctx context.Context, id, name string) error {
 	label, err := c.labelID(ctx, name)
 	if err != nil || label == "" {

@@ -171,8 +171,7 @@ func (c *memberClient) List(ctx context.Context, after string, since time.Time) 
 // pageSize is the most members that Ghost returns at a time.
 const pageSize = 100
 
-// list returns the first members that a filter finds, in the order of their IDs, and
-// how many it finds in all.
+// The members are sorted by ID. The total counts all that the filter matches.
 func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
 	var response members
 	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {"id asc"}, "include": {includes}}
@@ -247,8 +246,8 @@ func (c *memberClient) FindByEmail(ctx context.Context, email string) (platform.
 	return platform.Member{}, platform.ErrNotFound
 }
 
-// toWire returns a change as Ghost takes it. Ghost looks up whoever signs in by the
-// ASCII form of the domain, whatever form the member was given.
+// Ghost looks up a member who signs in by the ASCII form of the domain, in whatever form the
+// address was set.
 func toWire(c platform.Change) member {
 	w := member{Name: c.Name, Note: c.Note}
 	if c.Email != nil {
@@ -304,7 +303,7 @@ func fromWire(w member) platform.Member {
 	return m
 }
 
-// text returns what Ghost says, which may be null, as it can be kept.
+// Ghost sends null for texts that were never set.
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -316,7 +315,7 @@ func text(s *string) string {
 // not take.
 func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
-// status returns the members API's word for a status of Ghost's.
+// status turns Ghost's status into the members API's.
 func status(ghost string) string {
 	switch ghost {
 	case "comped":
@@ -327,8 +326,8 @@ func status(ghost string) string {
 	return "free"
 }
 
-// tierOf returns the payment processor's name for the tier that a member pays
-// for; for a complimentary one, which the processor does not know, Ghost's own.
+// tierOf prefers the payment processor's name for the tier. The processor does not know
+// complimentary tiers, so those have Ghost's own ID.
 func tierOf(w member) string {
 	if status(w.Status) == "free" {
 		return ""

@@ -88,7 +88,7 @@ func (c *postClient) Tagged(ctx context.Context, names []string, most int) (map[
 	return carried, nil
 }
 
-// fitting returns how many of some names of tags fit into a request.
+// fitting is how many names of tags fit into the URL of one request, at least one.
 func fitting(names []string) int {
 	n, size := 0, 0
 	for n < min(len(names), maxPage) && (n == 0 || size+len(url.QueryEscape(quote(names[n]))) <= maxNames) {
@@ -152,7 +152,8 @@ func (c *postClient) taggedWith(ctx context.Context, known map[string]tag, most 
 	return c.taggedWith(ctx, rest, most, carried)
 }
 
-// carriers returns the first posts that carry a tag, and how many there are.
+// carriers puts published posts first, since scheduled ones are newer. The count is of all posts
+// with the tag.
 func (c *postClient) carriers(ctx context.Context, t tag, most int) ([]post, int, error) {
 	filter := "tags.id:" + oneOf([]string{t.ID})
 	some, count, err := c.listPosts(ctx, filter, most)
@@ -283,8 +284,7 @@ func (c *postClient) getPost(ctx context.Context, id string) (post, error) {
 	return response.Posts[0], nil
 }
 
-// listPosts returns the first posts that a filter lets through, newest first, and how many
-// there are.
+// The newest posts come first. The total counts all that the filter matches.
 func (c *postClient) listPosts(ctx context.Context, filter string, most int) ([]post, int, error) {
 	var response posts
 	query := url.Values{
@@ -304,7 +304,7 @@ func (c *postClient) listPosts(ctx context.Context, filter string, most int) ([]
 // slugLike matches what Ghost leaves as it is when it makes a slug of it.
 var slugLike = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// tagSlug returns the slug of a tag, "" if only Ghost can tell.
+// tagSlug is "" for names whose slug only Ghost can tell, such as those with accents.
 func tagSlug(name string) string {
 	slug := strings.ToLower(strings.TrimSpace(name))
 	if rest, internal := strings.CutPrefix(slug, "#"); internal {
@@ -324,8 +324,8 @@ func mayBeTag(name string) bool {
 	return strings.TrimSpace(name) != "" && utf8.RuneCountInString(name) <= maxTag && !strings.HasSuffix(strings.TrimSpace(name), `\`) // see quote
 }
 
-// findTags returns those of some tags that Ghost has, by the tag as it was asked for.
-// Themes find a tag by its slug, so the name counts only where the slug cannot be told.
+// The keys are the names as they were passed. Themes find a tag by its slug, so a name counts only
+// if its slug is not known.
 func (c *postClient) findTags(ctx context.Context, names []string) (map[string]tag, error) {
 	var slugs, plain, filter []string
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !mayBeTag(name) })
@@ -361,8 +361,8 @@ func (c *postClient) findTags(ctx context.Context, names []string) (map[string]t
 	return known, nil
 }
 
-// tagsCalled returns the IDs of the tags that have a name, or the slug that it would give. They
-// may be several: beside a tag news, Ghost gives another one with the name News the slug news-2.
+// tagsCalled finds tags by their name, or by the slug that the name gives. These may be several: if
+// there is a tag news, Ghost gives a new tag News the slug news-2.
 func (c *postClient) tagsCalled(ctx context.Context, name string) (ids []string, err error) {
 	if !mayBeTag(name) {
 		return nil, nil
@@ -382,7 +382,7 @@ func (c *postClient) tagsCalled(ctx context.Context, name string) (ids []string,
 	return ids, err
 }
 
-// listTags returns the tags that any of some filters lets through, at most maxPage.
+// listTags combines the filters with OR, and reads at most maxPage tags.
 func (c *postClient) listTags(ctx context.Context, filters []string) ([]tag, error) {
 	var response tags
 	query := url.Values{"filter": {strings.Join(filters, ",")}, "fields": {"id,name,slug,visibility"}, "limit": {strconv.Itoa(maxPage)}}

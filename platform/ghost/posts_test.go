@@ -24,21 +24,20 @@ import (
 // addPost makes a post in the real Ghost, which is removed after the test.
 func addPost(t *testing.T, c *Client, p map[string]any) string {
 	t.Helper()
-	var answer posts
-	if err := c.postClient.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &answer); err != nil {
+	var response posts
+	if err := c.postClient.call(t.Context(), http.MethodPost, "/posts/", nil, map[string]any{"posts": []any{p}}, &response); err != nil {
 		t.Fatalf("c.postClient.call: %v", err)
 	}
-	id := answer.Posts[0].ID
+	id := response.Posts[0].ID
 	t.Cleanup(func() {
 		err := c.postClient.call(context.Background(), http.MethodDelete, "/posts/"+id+"/", nil, nil, nil)
 		if err != nil && !errors.Is(err, platform.ErrNotFound) {
-			t.Errorf("c.postClient.call = %v, unexpected: err != nil && !errors.Is(err, platform.ErrNotFound)", err)
+			t.Errorf("deleting post %s: got %v, want no error or %v", id, err, platform.ErrNotFound)
 		}
 	})
 	return id
 }
 
-// slugsOf returns the slugs of a post's tags, in their order.
 func slugsOf(t *testing.T, c *Client, id string) (slugs []string) {
 	t.Helper()
 	p, err := c.getPost(t.Context(), id)
@@ -100,10 +99,10 @@ func TestRealTags(t *testing.T) {
 	}
 	for _, id := range []string{"000000000000000000000000", "joe", "../members", ""} {
 		if err := errors.Join(c.Tag(ctx, id, hero)); !errors.Is(err, platform.ErrNoPost) {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("Tag of post %q: got %v, want %v", id, err, platform.ErrNoPost)
 		}
 		if err := c.Untag(ctx, id, hero); !errors.Is(err, platform.ErrNoPost) {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("Untag of post %q: got %v, want %v", id, err, platform.ErrNoPost)
 		}
 	}
 }
@@ -207,12 +206,12 @@ func TestRealStrangeTags(t *testing.T) {
 	for tag, can := range strange {
 		err := c.Tag(t.Context(), id, tag)
 		if _, refused := errors.AsType[*platform.Refusal](err); refused == can || can && err != nil {
-			t.Errorf("%.20q: %v", tag, err)
+			t.Errorf("Tag %.20q: got %v, want it refused: %t", tag, err, !can)
 		}
 		if can {
 			want[tag] = platform.Tagged{Posts: []platform.Post{post}, Total: 1, IsInternal: true}
 		} else if err := c.Untag(t.Context(), id, tag); err != nil {
-			t.Errorf("%.20q: %v", tag, err)
+			t.Errorf("Untag %.20q: %v", tag, err)
 		}
 	}
 	carried, err := c.Tagged(t.Context(), slices.Collect(maps.Keys(strange)), 10)
@@ -234,10 +233,10 @@ func TestEndlessTexts(t *testing.T) {
 			"id": long, "title": long, "status": long, "feature_image": long, "authors": slices.Repeat([]any{map[string]any{"name": long}}, 30),
 		})
 	}
-	answer, status := any(map[string]any{"posts": list[:10]}), http.StatusOK
+	response, status := any(map[string]any{"posts": list[:10]}), http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(answer)
+		_ = json.NewEncoder(w).Encode(response)
 	}))
 	defer server.Close()
 	c := newClient(t, Config{URL: server.URL, AdminKey: testKey})
@@ -248,10 +247,10 @@ func TestEndlessTexts(t *testing.T) {
 	}
 	found, err := c.Published(t.Context(), platform.PostSearch{Most: 3})
 	if diff := cmp.Diff(slices.Repeat([]platform.Post{want}, 3), found); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("Published: %v, posts (-want +got):\n%s", err, diff)
 	}
 	for _, status = range []int{http.StatusInternalServerError, http.StatusUnprocessableEntity} {
-		answer = map[string]any{"errors": []any{map[string]any{"type": "ValidationError", "code": long, "message": long, "context": long}}}
+		response = map[string]any{"errors": []any{map[string]any{"type": "ValidationError", "code": long, "message": long, "context": long}}}
 		if _, err := c.Published(t.Context(), platform.PostSearch{Most: 3}); err == nil || len(err.Error()) > 3*maxErrorText {
 			t.Errorf("%d: an error of %d bytes", status, len(err.Error()))
 		}
@@ -281,7 +280,7 @@ func TestPostsHoldUpNoMembers(t *testing.T) {
 	}
 	member, err := c.FindByEmail(t.Context(), "joe@example.com")
 	if err != nil || member.Email != "joe@example.com" {
-		t.Errorf("%+v, %v", member, err)
+		t.Errorf("FindByEmail: got %+v, %v, want joe@example.com", member, err)
 	}
 	cancel()
 	pages.Wait()
@@ -371,7 +370,7 @@ func TestCrowdedTag(t *testing.T) {
 	}
 	for _, name := range names[1:] {
 		if of := carried[name]; of.Total != 1 || len(of.Posts) != 1 || of.Posts[0].ID != lone || !of.IsInternal {
-			t.Errorf("%s: %+v", name, of)
+			t.Errorf("Tagged with %s: got %+v, want only post %s, internal", name, of, lone)
 		}
 	}
 	if count.requests.Load() != 4 { // the tags, what carries any, the crowd, and the others
@@ -438,6 +437,6 @@ func TestManyTags(t *testing.T) {
 	lone := addPost(t, c, map[string]any{"title": "lone " + unique, "status": "published", "tags": []any{map[string]string{"name": names[240]}}})
 	carried, err := c.Tagged(t.Context(), names, 10)
 	if err != nil || len(carried) != 1 || len(carried[names[240]].Posts) != 1 || carried[names[240]].Posts[0].ID != lone {
-		t.Errorf("%v, %v", carried, err)
+		t.Errorf("Tagged: got %v, %v, want only post %s with %s", carried, err, lone, names[240])
 	}
 }

@@ -25,9 +25,9 @@ const (
 	// membersAPI is the path of what the publication's pages ask.
 	membersAPI = "/members/api/"
 
-	// maxReaderAnswer bounds Ghost's response about a member, in bytes. It has some 2 KB, and
+	// maxReaderResponse bounds Ghost's response about a member, in bytes. It has some 2 KB, and
 	// more with subscriptions and newsletters.
-	maxReaderAnswer = 256 << 10
+	maxReaderResponse = 256 << 10
 )
 
 // readerClient asks a Ghost who its readers are, and has it mail links to them. Strangers can
@@ -38,7 +38,6 @@ type readerClient struct {
 	key   []byte // the secret of the Admin API key
 }
 
-// ReaderSession implements [platform.ReaderHost].
 func (*readerClient) ReaderSession(cookie string) string {
 	const signature = memberSession + ".sig"
 	values := make(map[string]string, 2)
@@ -56,7 +55,7 @@ func (*readerClient) ReaderSession(cookie string) string {
 }
 
 // sendAsReader sends a request as a page of the publication does, without the edge's key.
-func (a api) sendAsReader(ctx context.Context, method, path string, body any, header ...string) (status int, answer []byte, err error) {
+func (a api) sendAsReader(ctx context.Context, method, path string, body any, header ...string) (status int, content []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
 	defer cancel()
 	var payload io.Reader
@@ -82,21 +81,20 @@ func (a api) sendAsReader(ctx context.Context, method, path string, body any, he
 		return 0, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxReaderAnswer))
-	return response.StatusCode, answer, err
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxReaderResponse))
+	return response.StatusCode, content, err
 }
 
-// Reader implements [platform.ReaderHost]. Ghost answers 204 to a session that
-// has ended, and null to that of a member who was deleted.
+// Ghost answers 204 to a session that has ended, and null to that of a deleted member.
 func (c *readerClient) Reader(ctx context.Context, session string) (platform.Reader, error) {
-	status, answer, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
+	status, body, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
 	switch {
 	case err != nil:
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", err)
 	case status == http.StatusNoContent:
 		return platform.Reader{}, nil
 	case status != http.StatusOK:
-		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(status, answer))
+		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(status, body))
 	}
 	var member *struct {
 		UUID  string `json:"uuid"`
@@ -104,7 +102,7 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 		Name  string `json:"name"`
 		Paid  bool   `json:"paid"`
 	}
-	err = json.Unmarshal(answer, &member)
+	err = json.Unmarshal(body, &member)
 	if err == nil && member == nil {
 		return platform.Reader{}, nil
 	}
@@ -114,12 +112,11 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 	return platform.Reader{UUID: member.UUID, Email: clip.Text(member.Email, maxName), Name: clip.Text(member.Name, maxName), IsPaid: member.Paid}, nil
 }
 
-// LinkKey implements [platform.ReaderHost].
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
 
-// SendLink implements [platform.ReaderHost]. To an address that is a member's, Ghost mails a link
-// to sign in, whatever it was asked for. Asked for a link to sign in, Ghost 6 says yes for any
-// address, so that strangers do not learn who is a member, and Ghost 5 refuses others.
+// Ghost mails a sign-in link to a member's address even if a sign-up was asked for. Asked for a
+// sign-in, Ghost 6 accepts any address, so that nobody learns who is a member, and Ghost 5 refuses
+// addresses that no member has.
 func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
 	status, token, err := c.mails.sendAsReader(ctx, http.MethodGet, membersAPI+"integrity-token/", nil)
 	if err == nil && status != http.StatusOK {
@@ -138,8 +135,8 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 	}
 	for _, kind := range kinds {
 		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token), "redirect": link.Page}
-		var answer []byte
-		status, answer, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
+		var response []byte
+		status, response, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("having Ghost mail a link: %w", err)
@@ -148,7 +145,7 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 		case status == http.StatusTooManyRequests:
 			return false, platform.ErrTooManyMails
 		case status != http.StatusBadRequest:
-			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(status, answer))
+			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(status, response))
 		}
 	}
 	return false, platform.ErrNoReader
@@ -156,7 +153,7 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 
 // mailError is the error of a response about a mail. Its text is left out, since it has the
 // address that a mail server refused. Ghost's own log has it.
-func mailError(status int, answer []byte) error {
-	first := firstError(answer)
+func mailError(status int, response []byte) error {
+	first := firstError(response)
 	return &Error{Status: status, Type: first.Type, Code: first.Code}
 }

@@ -153,24 +153,24 @@ func TestSendLink(t *testing.T) {
 	} {
 		var kinds []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			answer := c.token
+			got := c.token
 			if r.Method == http.MethodPost {
 				var body map[string]string
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: reading the request: %v", name, err)
 				}
-				answer = c.mails[len(kinds)]
+				got = c.mails[len(kinds)]
 				kinds = append(kinds, body["emailType"])
 				delete(body, "emailType")
-				if want := map[string]string{"email": "jane@example.com", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderAnswer {
+				if want := map[string]string{"email": "jane@example.com", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderResponse {
 					t.Errorf("%s: sent %v, want %v", name, body, want)
 				}
 				if r.Header.Get("X-Forwarded-For") != "192.0.2.1" || r.Header.Get("Authorization") != "" {
 					t.Errorf("%s: sent %v, want the reader's address and no key", name, r.Header)
 				}
 			}
-			w.WriteHeader(answer.status)
-			_, _ = w.Write([]byte(answer.body))
+			w.WriteHeader(got.status)
+			_, _ = w.Write([]byte(got.body))
 		}))
 		client, err := New(Config{URL: server.URL, AdminKey: "6748592f4b9b7700010f6564:" + strings.Repeat("ab", 32)})
 		if err != nil {

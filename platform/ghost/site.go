@@ -56,30 +56,28 @@ func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}
 	switch status := response.StatusCode; {
 	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
-		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, answer))
+		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, body))
 	case status == http.StatusOK:
-		if public := publicURL(answer); public != nil {
+		if public := publicURL(body); public != nil {
 			return platform.Location{Configured: configured, Found: at, Public: public}, nil
 		}
 	}
 	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.StatusCode, Redirect: redirect(response)}
 }
 
-// publicURL returns the address of the publication in a response, nil if there is
-// none.
-func publicURL(answer []byte) *url.URL {
+func publicURL(response []byte) *url.URL {
 	var body struct {
 		Site struct {
 			URL string `json:"url"`
 		} `json:"site"`
 	}
-	if json.Unmarshal(answer, &body) != nil {
+	if json.Unmarshal(response, &body) != nil {
 		return nil
 	}
 	public, err := url.Parse(body.Site.URL)
@@ -89,8 +87,7 @@ func publicURL(answer []byte) *url.URL {
 	return public
 }
 
-// redirect returns the address of the Ghost that a response leads to, nil if it
-// leads to none.
+// redirect is nil unless a response redirects to the site endpoint of a Ghost.
 func redirect(response *http.Response) *url.URL {
 	to, err := response.Location()
 	if err != nil {

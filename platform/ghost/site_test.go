@@ -28,7 +28,7 @@ func TestLocate(t *testing.T) {
 			_, _ = io.WriteString(w, "<pre>Cannot GET "+r.URL.Path+"</pre>")
 		}
 	}
-	answer := func(status int, body string, header ...string) http.HandlerFunc {
+	response := func(status int, body string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			for i := 0; i < len(header); i += 2 {
 				w.Header().Set(header[i], header[i+1])
@@ -50,12 +50,12 @@ func TestLocate(t *testing.T) {
 		{"in another folder", ghostIn("/blog"), "", "BASE/blog for https://example.com/blog/"},
 		{"at the root, not in a folder", ghostIn(""), "/blog", "BASE for https://example.com/"},
 		{"in a folder that nobody names", ghostIn("/news"), "", "BASE answers 404 and is not the platform"},
-		{"a redirect", answer(301, "", "Location", "https://admin.example.com/blog/ghost/api/admin/site/?a=b"), "", "BASE answers 301 and is not the platform: https://admin.example.com/blog"},
-		{"a redirect to elsewhere", answer(302, "", "Location", "/login?next=jane@example.com"), "", "BASE answers 302 and is not the platform"},
-		{"another server", answer(200, "<!DOCTYPE html>"), "", "BASE answers 200 and is not the platform"},
-		{"other JSON", answer(200, `{"site":{}}`), "", "BASE answers 200 and is not the platform"},
-		{"a Ghost that starts", answer(503, "{}"), "", nobody},
-		{"a Ghost that is busy", answer(429, "{}"), "", nobody},
+		{"a redirect", response(301, "", "Location", "https://admin.example.com/blog/ghost/api/admin/site/?a=b"), "", "BASE answers 301 and is not the platform: https://admin.example.com/blog"},
+		{"a redirect to elsewhere", response(302, "", "Location", "/login?next=jane@example.com"), "", "BASE answers 302 and is not the platform"},
+		{"another server", response(200, "<!DOCTYPE html>"), "", "BASE answers 200 and is not the platform"},
+		{"other JSON", response(200, `{"site":{}}`), "", "BASE answers 200 and is not the platform"},
+		{"a Ghost that starts", response(503, "{}"), "", nobody},
+		{"a Ghost that is busy", response(429, "{}"), "", nobody},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(c.server)
@@ -94,7 +94,7 @@ func TestLocateGhost(t *testing.T) {
 		config.URL = at
 		location, err := newClient(t, config).Locate(t.Context(), []string{"", "/blog"})
 		if err != nil || location.Found.String() != want.String() || location.Public.Host == "" {
-			t.Errorf("%s: %v, %v", at, location, err)
+			t.Errorf("Locate at %s: got %v, %v, want it found at %s, with a public URL", at, location, err, want)
 		}
 	}
 }

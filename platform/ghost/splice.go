@@ -15,12 +15,12 @@ type span struct{ begin, end int }
 
 func (s span) isNone() bool { return s.end == 0 }
 
-// whole returns where a response's only value begins, and the text's end.
+// The span begins at the response's only value, and ends with the text.
 func whole(text []byte) span { return span{skipSpace(text, 0), len(text)} }
 
-// find returns where the value of a key is in an object, which begins at a span's begin, or
-// none. Of a key that stands there twice the last counts, as it does for browsers. What
-// begins there may be another value; ok tells. The text is valid JSON.
+// find looks for a key in the object that begins where the span begins. If the key stands there
+// twice, the last counts, as in browsers. ok is false if the value there is not an object. The text
+// must be valid JSON.
 func find(text []byte, object span, key string) (found span, ok bool) {
 	i := object.begin
 	if text[i] != '{' {
@@ -97,7 +97,7 @@ func skipValue(text []byte, i int) int {
 	}
 }
 
-// insert returns the text with a key and its value at the start of an object.
+// pair is a key and its value. It becomes the first of the object.
 func insert(text []byte, object span, pair string) []byte {
 	start := object.begin + 1
 	if text[skipSpace(text, start)] != '}' {

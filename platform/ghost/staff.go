@@ -37,8 +37,7 @@ func (*visitorClient) HasToken(authorization string) bool {
 	return strings.EqualFold(scheme, "Ghost") && token != ""
 }
 
-// session returns the part of a Cookie header that has the session, or "". Of
-// several Ghost takes the first.
+// If the header has several sessions, the first counts, as in Ghost.
 func session(cookie string) string {
 	for pair := range strings.SplitSeq(cookie, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
@@ -61,11 +60,11 @@ func session(cookie string) string {
 // with platform.Visitor.SameOrigin whose origin Ghost refuses is asked about again
 // without.
 func (c *visitorClient) Staff(ctx context.Context, visitor platform.Visitor) (platform.StaffMember, error) {
-	answer, err := c.askAs(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), visitor)
+	response, err := c.askAs(ctx, "/users/me/?"+url.Values{"include": {"roles"}}.Encode(), visitor)
 	if err != nil {
 		return platform.StaffMember{}, err
 	}
-	return readUser(answer)
+	return readUser(response)
 }
 
 // askAs asks Ghost with the session of a visitor. Errors: those of ask.
@@ -73,15 +72,15 @@ func (c *visitorClient) askAs(ctx context.Context, path string, visitor platform
 	if visitor.Cookie = session(visitor.Cookie); visitor.Cookie == "" {
 		return nil, platform.ErrNotStaff
 	}
-	answer, err := c.askWith(ctx, path, visitor)
+	response, err := c.askWith(ctx, path, visitor)
 	if _, refused := errors.AsType[*platform.SessionError](err); refused && visitor.SameOrigin {
 		elsewhere := err
-		answer, err = c.askWith(ctx, path, platform.Visitor{Cookie: visitor.Cookie, UserAgent: visitor.UserAgent})
+		response, err = c.askWith(ctx, path, platform.Visitor{Cookie: visitor.Cookie, UserAgent: visitor.UserAgent})
 		if errors.Is(err, platform.ErrNotStaff) {
 			err = elsewhere // names the visitor's origin
 		}
 	}
-	return answer, err
+	return response, err
 }
 
 // permissions are those of Ghost's roles. A Super Editor is an Editor who may also
@@ -94,7 +93,7 @@ var permissions = map[string]platform.Permissions{
 }
 
 // readUser reads Ghost's response about the user of a session.
-func readUser(answer []byte) (platform.StaffMember, error) {
+func readUser(response []byte) (platform.StaffMember, error) {
 	var body struct {
 		Users []struct {
 			ID    string `json:"id"`
@@ -105,7 +104,7 @@ func readUser(answer []byte) (platform.StaffMember, error) {
 			Accessibility string `json:"accessibility"`
 		} `json:"users"`
 	}
-	if err := json.Unmarshal(answer, &body); err != nil || len(body.Users) != 1 {
+	if err := json.Unmarshal(response, &body); err != nil || len(body.Users) != 1 {
 		return platform.StaffMember{}, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
 	}
 	member := platform.StaffMember{ID: clip.Text(body.Users[0].ID, maxName), Name: clip.Text(body.Users[0].Name, maxName)}
@@ -167,24 +166,24 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 		return nil, unanswered(err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return nil, unanswered(err)
 	}
 	switch status := response.StatusCode; {
 	case status == http.StatusOK:
-		return answer, nil
+		return body, nil
 	case status == http.StatusNotFound, status == http.StatusTooManyRequests:
 		// This is no Ghost, or it is busy, which says nothing of the visitor.
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, body))
 	case status == http.StatusBadRequest:
-		return nil, sessionError(answer)
+		return nil, sessionError(body)
 	case status >= 400 && status < 500:
 		return nil, platform.ErrNotStaff
 	case status >= 500:
-		return nil, unanswered(refusal(status, answer))
+		return nil, unanswered(refusal(status, body))
 	default:
-		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, answer))
+		return nil, fmt.Errorf("asking Ghost who a visitor is: %w", refusal(status, body))
 	}
 }
 
@@ -198,8 +197,8 @@ const wrongOrigin = "Request made from incorrect origin."
 
 // sessionError turns a 400 response into an error. Other such responses are about
 // tokens.
-func sessionError(answer []byte) error {
-	message := firstError(answer).Message
+func sessionError(response []byte) error {
+	message := firstError(response).Message
 	if !strings.HasPrefix(message, wrongOrigin) || len(message) > maxHeader+1024 {
 		return platform.ErrNotStaff
 	}

@@ -31,16 +31,16 @@ func signIn(t *testing.T, address, origin string) string {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Origin", origin)
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatalf("http.DefaultClient.Do: %v", err)
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusCreated || len(answer.Cookies()) == 0 {
-		t.Fatalf("signing in: %s", answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated || len(response.Cookies()) == 0 {
+		t.Fatalf("signing in: %s", response.Status)
 	}
-	cookie := answer.Cookies()[0]
+	cookie := response.Cookies()[0]
 	return cookie.Name + "=" + cookie.Value
 }
 
@@ -79,7 +79,7 @@ func TestRoles(t *testing.T) {
 		test.want.ID, test.want.Name = "1", "Ada"
 		member, err := client.Staff(t.Context(), platform.Visitor{Cookie: sessionCookie + "=a"})
 		if diff := cmp.Diff(test.want, member); diff != "" || err != nil {
-			t.Errorf("%s: %s, %v", test.roles, diff, err)
+			t.Errorf("Staff with %s: %v, (-want +got):\n%s", test.roles, err, diff)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestStaff(t *testing.T) {
 	} {
 		member, err := client.Staff(t.Context(), visitor)
 		if diff := cmp.Diff(owner, member, anybody); diff != "" || err != nil {
-			t.Errorf("%s: %s, %v", name, diff, err)
+			t.Errorf("%s: %v, staff (-want +got):\n%s", name, err, diff)
 		}
 	}
 	for name, visitor := range map[string]platform.Visitor{
@@ -112,7 +112,7 @@ func TestStaff(t *testing.T) {
 		"another origin": {Cookie: cookie, Origin: "https://elsewhere.example"},
 	} {
 		if member, err := client.Staff(t.Context(), visitor); !errors.Is(err, platform.ErrNotStaff) {
-			t.Errorf("%s: %v, %v", name, member, err)
+			t.Errorf("%s: got %v, %v, want %v", name, member, err, platform.ErrNotStaff)
 		}
 	}
 	away := newClient(t, Config{URL: "http://127.0.0.1:1", AdminKey: testKey})
@@ -134,7 +134,7 @@ func TestCheckToken(t *testing.T) {
 	}
 	for _, authorization := range []string{"", "Ghost", "Ghost ", "Bearer " + token, "Ghost x", "Ghost " + token + "x", "Ghost " + strings.Repeat("x", 100_000)} {
 		if err := client.CheckToken(t.Context(), authorization); !errors.Is(err, platform.ErrNotStaff) {
-			t.Errorf("%.30s: %v", authorization, err)
+			t.Errorf("CheckToken(%.30q): got %v, want %v", authorization, err, platform.ErrNotStaff)
 		}
 	}
 }
@@ -168,16 +168,16 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 		}
 		if want == "" {
 			if !errors.Is(err, platform.ErrNotStaff) || asked != nil {
-				t.Errorf("%.60s: %v, %v", cookie, err, asked)
+				t.Errorf("%.60s: got %v, requests %v, want %v and no request", cookie, err, asked, platform.ErrNotStaff)
 			}
 			continue
 		}
 		if diff := cmp.Diff(editor, member, anybody); diff != "" || err != nil || len(asked) != 1 {
-			t.Fatalf("%.60s: %s, %v", cookie, diff, err)
+			t.Fatalf("%.60s: %v, %d requests, want 1; staff (-want +got):\n%s", cookie, err, len(asked), diff)
 		}
 		got := []string{asked[0].Get("Cookie"), asked[0].Get("Origin"), asked[0].Get("Referer")}
 		if diff := cmp.Diff([]string{want, "https://a.example", ""}, got); diff != "" {
-			t.Errorf("%.60s: %s", cookie, diff)
+			t.Errorf("%.60s (-want +got):\n%s", cookie, diff)
 		}
 	}
 	for _, test := range []struct {
@@ -187,7 +187,7 @@ func TestStaffIsAskedAboutSessions(t *testing.T) {
 		status = test.status
 		_, err := client.Staff(t.Context(), platform.Visitor{Cookie: "ghost-admin-api-session=a"})
 		if err == nil || errors.Is(err, platform.ErrNotStaff) != test.notStaff {
-			t.Errorf("%d: %v", test.status, err)
+			t.Errorf("status %d: got %v, want an error, ErrNotStaff: %t", test.status, err, test.notStaff)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestSessionAtAnotherOrigin(t *testing.T) {
 	} {
 		member, err := client.Staff(t.Context(), visitor)
 		if diff := cmp.Diff(owner, member, anybody); diff != "" || err != nil {
-			t.Errorf("%s %s: %s, %v", visitor.Origin, visitor.Referer, diff, err)
+			t.Errorf("origin %s, referer %s: %v, staff (-want +got):\n%s", visitor.Origin, visitor.Referer, err, diff)
 		}
 	}
 	want := &platform.SessionError{Reason: "Request made from incorrect origin. Expected '" + own + "' received '" + elsewhere + "'."}
@@ -227,7 +227,7 @@ func TestSessionAtAnotherOrigin(t *testing.T) {
 	} {
 		member, err := client.Staff(t.Context(), visitor)
 		if diff := cmp.Diff(want.Error(), fmt.Sprint(err)); diff != "" || !errors.Is(err, platform.ErrNotStaff) {
-			t.Errorf("%s %s: %v, %s", visitor.Origin, visitor.Referer, member, diff)
+			t.Errorf("origin %s, referer %s: got %v, want an ErrNotStaff (-want +got):\n%s", visitor.Origin, visitor.Referer, member, diff)
 		}
 	}
 }
@@ -259,11 +259,11 @@ func TestAskedWithoutTheOrigin(t *testing.T) {
 		asked = nil
 		_, err := client.Staff(t.Context(), platform.Visitor{Cookie: "ghost-admin-api-session=" + test.cookie, Origin: "y", SameOrigin: test.vouch})
 		if diff := cmp.Diff(test.want, asked); diff != "" {
-			t.Errorf("%s %v: %s", test.cookie, test.vouch, diff)
+			t.Errorf("%s %v (-want +got):\n%s", test.cookie, test.vouch, diff)
 		}
 		session, ok := errors.AsType[*platform.SessionError](err)
 		if !ok || session.Reason != "Request made from incorrect origin. Expected 'x' received 'y'." {
-			t.Errorf("%s %v: %v", test.cookie, test.vouch, err)
+			t.Errorf("%s %v: got %v, want a *SessionError that says which origin is expected", test.cookie, test.vouch, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestChangesTheme(t *testing.T) {
 			got = platform.ThemeChange{}
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" || ok != (test.want != platform.ThemeChange{}) {
-			t.Errorf("%s %s: %s, %v", test.method, test.path, diff, ok)
+			t.Errorf("ChangesTheme of %s %s: got %v, (-want +got):\n%s", test.method, test.path, ok, diff)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func BenchmarkChangesTheme(b *testing.B) {
 // Findings get into the answers that Ghost gives, and what is no such answer stays as it
 // is.
 func TestFindingsInGhostsAnswer(t *testing.T) {
-	for answer, want := range map[string]string{
+	for response, want := range map[string]string{
 		`{"themes":[{"name":"nightly"}]}`:                   `nightly {"themes":[{"name":"nightly"}],"_errors":[1]}`,
 		" {\"themes\":[{\"name\":\"nightly\"}], \"a\":1}\n": `nightly {"themes":[{"name":"nightly"}], "a":1,"_errors":[1]}`,
 		`{"themes":[]}`:                          "reading Ghost's answer: it has no theme",
@@ -59,14 +59,14 @@ func TestFindingsInGhostsAnswer(t *testing.T) {
 		`{"themes":`:                             "reading Ghost's answer: unexpected end of JSON input",
 	} {
 		var got string
-		theme, err := new(Client).ReadUploaded([]byte(answer))
+		theme, err := new(Client).ReadUploaded([]byte(response))
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = fmt.Sprintf("%s %s", theme, new(Client).AddFindings([]byte(answer), []byte("[1]"), nil))
+			got = fmt.Sprintf("%s %s", theme, new(Client).AddFindings([]byte(response), []byte("[1]"), nil))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", response, diff)
 		}
 	}
 }

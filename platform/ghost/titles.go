@@ -63,7 +63,7 @@ type titled struct {
 	publishedAt time.Time
 }
 
-// list returns the titles of a filter, which may be none yet.
+// A new filter gets an empty list, which isDue.
 func (x *titleIndex) list(filter string) *titleList {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -138,8 +138,8 @@ func (c *searchClient) Published(ctx context.Context, search platform.PostSearch
 	return plain, nil
 }
 
-// matching returns the IDs of the newest posts, at most some, that a filter lets through and whose
-// titles have all words without accents. It knows what was read so far, also if Ghost does not respond.
+// Words and titles are compared folded. The newest posts come first. If Ghost does not respond, the
+// search uses what was read before.
 func (c *searchClient) matching(ctx context.Context, filter string, words []string, most int) []string {
 	list := c.titles.list(filter)
 	if list.isDue() {
@@ -261,7 +261,7 @@ func (l *titleList) dropOldest() {
 	}
 }
 
-// listTitles returns a page of posts with their titles, and whether there are more.
+// listTitles reads one page. isFull, the second result, means that there may be more.
 func (c *searchClient) listTitles(ctx context.Context, filter, order string, page int) ([]post, bool, error) {
 	var response posts
 	query := url.Values{

@@ -15,7 +15,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// found returns the titles of the posts that a search finds.
 func found(t *testing.T, c *Client, search platform.PostSearch) (titles []string) {
 	t.Helper()
 	list, err := c.Published(t.Context(), search)

@@ -98,23 +98,23 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 
-	status, header, answer, err := a.send(ctx, method, path, query, body)
+	status, header, text, err := a.send(ctx, method, path, query, body)
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost: %w", err)
 	}
 	if status < 200 || status > 299 {
-		return nil, refusal(status, answer)
+		return nil, refusal(status, text)
 	}
 	if result == nil {
 		return header, nil
 	}
-	if err := json.Unmarshal(answer, result); err != nil {
+	if err := json.Unmarshal(text, result); err != nil {
 		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
 	}
 	return header, nil
 }
 
-func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, answer []byte, err error) {
+func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, content []byte, err error) {
 	var payload io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -152,11 +152,11 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
-	if err == nil && len(answer) > maxResponse {
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(content) > maxResponse {
 		err = errTooLong
 	}
-	return response.StatusCode, response.Header, answer, err
+	return response.StatusCode, response.Header, content, err
 }
 
 var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxResponse>>20)

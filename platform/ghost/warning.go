@@ -27,8 +27,8 @@ type failure struct {
 // manifestWarning is the code of the edge's warning.
 const manifestWarning = "theme-manifest"
 
-// warningOf returns a notice as a warning, in JSON. It is no error: with one of those the
-// dialog asks whether to activate the theme with errors, which it has not.
+// The level is warning: for an error, Ghost's dialog asks whether to activate a theme that has
+// errors.
 func warningOf(notice *platform.UploadNotice) []byte {
 	w := warning{
 		Level: "warning", Rule: html.EscapeString(notice.Title), Details: html.EscapeString(notice.Meaning),

@@ -19,7 +19,7 @@ func TestNoticeInGhostsAnswer(t *testing.T) {
 	const added = `{"fatal":false,"level":"warning","rule":"Theme manifest: \u0026lt;b\u0026gt;1\u0026lt;/b\u0026gt; finding",` +
 		`"details":"Events \u0026amp; \u0026#34;Curation\u0026#34; \u0026lt;script\u0026gt;",` +
 		`"failures":[{"ref":"events.\u003cimg onerror=alert(1)\u003e","message":"\u003c/script\u003e is no type"}],"code":"theme-manifest"}`
-	for answer, want := range map[string]string{
+	for response, want := range map[string]string{
 		`{"themes":[{"name":"a"}]}`:                                     `{"themes":[{"warnings":[ADDED],"name":"a"}],"_errors":[1]}`,
 		" {\n\"meta\": {}, \"themes\": [ {\n\"name\":\"a\"}\n] } ":      "{\n\"meta\": {}, \"themes\": [ {\"warnings\":[ADDED],\n\"name\":\"a\"}\n] ,\"_errors\":[1]}",
 		`{"themes":[{"name":"a","warnings":[]}]}`:                       `{"themes":[{"name":"a","warnings":[ADDED]}],"_errors":[1]}`,
@@ -30,12 +30,12 @@ func TestNoticeInGhostsAnswer(t *testing.T) {
 		`{"themes":[{"name":"a","warnings":"none"}]}`:                   `{"themes":[{"name":"a","warnings":"none"}],"_errors":[1]}`,
 		`{"Themes":[{"name":"a"}]}`:                                     `{"Themes":[{"name":"a"}],"_errors":[1]}`,
 	} {
-		if _, err := new(Client).ReadUploaded([]byte(answer)); err != nil {
-			t.Fatalf("%s: %v", answer, err)
+		if _, err := new(Client).ReadUploaded([]byte(response)); err != nil {
+			t.Fatalf("ReadUploaded of %s: %v", response, err)
 		}
-		got := string(new(Client).AddFindings([]byte(answer), []byte("[1]"), notice))
+		got := string(new(Client).AddFindings([]byte(response), []byte("[1]"), notice))
 		if diff := cmp.Diff(strings.ReplaceAll(want, "ADDED", added), got); diff != "" {
-			t.Errorf("%s: %s", answer, diff)
+			t.Errorf("%s (-want +got):\n%s", response, diff)
 		}
 	}
 }

@@ -78,8 +78,7 @@ func (c *webhookClient) subscribe(ctx context.Context, url string) (missing bool
 	return missing, nil
 }
 
-// secretFor returns the secret of the webhooks with a URL. It is made from the
-// key, so that it is kept nowhere.
+// The secret is derived from the key, so it need not be stored.
 func (c *webhookClient) secretFor(url string) string {
 	return hex.EncodeToString(sign(c.key, "lychgate webhook "+url))
 }

@@ -57,7 +57,7 @@ func TestEvents(t *testing.T) {
 			}
 			got, err := client.ReadEvent(url, last.signature, last.body, time.Now())
 			if err != nil {
-				t.Fatalf("%s: %v", what, err)
+				t.Fatalf("ReadEvent of %s: %v", what, err)
 			}
 			if got == id {
 				return
@@ -97,7 +97,7 @@ func TestEvents(t *testing.T) {
 		"no hexadecimal": func() (string, error) { return client.ReadEvent(url, "sha256=x, t=1", last.body, now) },
 	} {
 		if id, err := read(); !errors.Is(err, platform.ErrForged) {
-			t.Errorf("%s: %q, %v", name, id, err)
+			t.Errorf("%s: got %q, %v, want %v", name, id, err, platform.ErrForged)
 		}
 	}
 }
@@ -113,18 +113,18 @@ func TestGetAndList(t *testing.T) {
 		t.Fatalf("client.memberClient.call: %v", err)
 	}
 	paid := tiers.Tiers[slices.IndexFunc(tiers.Tiers, func(tier struct{ ID, Type string }) bool { return tier.Type == "paid" })].ID
-	var answer members
+	var response members
 	given := map[string]any{"members": []any{map[string]any{"email": unique("given"), "tiers": []any{tier{paid}}}}}
-	if err := client.memberClient.call(ctx, http.MethodPost, "/members/", nil, given, &answer); err != nil {
+	if err := client.memberClient.call(ctx, http.MethodPost, "/members/", nil, given, &response); err != nil {
 		t.Fatalf("client.memberClient.call: %v", err)
 	}
-	want := fromWire(answer.Members[0])
+	want := fromWire(response.Members[0])
 	if want.Status != "complimentary" || want.TierID != paid {
 		t.Errorf("%+v, want the tier %s", want, paid)
 	}
 	got, err := client.Get(ctx, want.ID)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%s, %v", diff, err)
+		t.Errorf("Get: %v, member (-want +got):\n%s", err, diff)
 	}
 	if _, err := client.Get(ctx, "0123456789abcdef01234567"); !errors.Is(err, platform.ErrNotFound) {
 		t.Errorf("nobody: %v", err)
@@ -218,20 +218,20 @@ func TestGetAndList(t *testing.T) {
 // removed.
 func TestAnswersThatAreNoLists(t *testing.T) {
 	const other = `{"members":[{"id":"other","email":"a@example.com"}],"meta":{"pagination":{"total":1}}}`
-	for _, answer := range []string{
+	for _, body := range []string{
 		`{}`, `null`, `{"status":"maintenance"}`, `{"members":[]}`, `{"members":[],"meta":{}}`, `{"members":null,"meta":{"pagination":{"total":0}}}`,
 		`{"members":[],"meta":{"pagination":{"total":3}}}`, other,
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
 		client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
 		if list, err := client.GetAll(t.Context(), []string{"mine"}); err == nil {
-			t.Errorf("%s, by ID: %v", answer, list)
+			t.Errorf("%s, by ID: %v", body, list)
 		}
 		if list, _, err := client.List(t.Context(), "x", time.Time{}); err == nil {
-			t.Errorf("%s, listed: %v", answer, list)
+			t.Errorf("%s, listed: %v", body, list)
 		}
-		if n, err := client.Count(t.Context()); err == nil && answer != other {
-			t.Errorf("%s, counted: %d", answer, n)
+		if n, err := client.Count(t.Context()); err == nil && body != other {
+			t.Errorf("%s, counted: %d", body, n)
 		}
 		server.Close()
 	}
@@ -291,7 +291,7 @@ func TestOverlooks(t *testing.T) {
 		method, path, _ := strings.Cut(test.request, " ")
 		later, got := c.ChangesInBulk(method, path)
 		if got != test.want || len(later) != test.later {
-			t.Errorf("%.60s: %t, %v", test.request, got, later)
+			t.Errorf("ChangesInBulk of %.60s: got %t, %v, want %t, %d times", test.request, got, later, test.want, test.later)
 		}
 	}
 }

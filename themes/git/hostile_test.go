@@ -155,8 +155,7 @@ func (h hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.pack(w)
 }
 
-// peak returns how many bytes of the heap more than before are in use at most
-// while it runs.
+// peak measures the heap while run runs, in bytes above the heap before.
 func peak(run func()) uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	heap := func() uint64 {

@@ -12,8 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 )
 
-// aPack returns a pack of git's with a few files, some made from others, and
-// its commit.
+// git makes the pack, so some of its files are deltas of others.
 func aPack(tb testing.TB) ([]byte, plumbing.Hash) {
 	tb.Helper()
 	repository := tb.TempDir()

@@ -17,7 +17,7 @@
 		return;
 	}
 
-	// elementOf returns an element with text, which is never taken for markup.
+	// elementOf never takes text for markup.
 	const elementOf = (name, className, ...parts) => {
 		const element = document.createElement(name);
 		if (className) element.className = className;
@@ -58,13 +58,13 @@
 		schedule();
 	};
 
-	// viewsOfPosts returns the list under Posts: of Ghost 5, or of Ghost 6.
+	// The list under Posts has one selector in Ghost 5, and another one in Ghost 6.
 	const viewsOfPosts = () => document.querySelector('.gh-nav-list-posts .gh-nav-view-list') ?? document.querySelector('#posts-submenu > :first-child');
 
 	// keptOfLinks are the attributes with which the admin's own entries are styled.
 	const keptOfLinks = ['class', 'data-sidebar', 'data-size', 'data-active'];
 
-	// entryLike returns an entry that looks like another of the admin's.
+	// entryLike copies the look of one of the admin's entries.
 	const entryLike = (item, link, text) => {
 		const entry = item.cloneNode(false), copy = link.cloneNode(false), label = link.querySelector('span')?.cloneNode(false) ?? elementOf('span');
 		for (const {name} of [...copy.attributes]) {
@@ -169,7 +169,7 @@
 		return button;
 	};
 
-	// icon returns an i in a circle.
+	// icon is an i in a circle.
 	const icon = () => {
 		const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg'), path = document.createElementNS(svg.namespaceURI, 'path');
 		for (const [name, value] of Object.entries({viewBox: '0 0 16 16', width: '14', height: '14', 'aria-hidden': 'true'})) svg.setAttribute(name, value);
@@ -178,8 +178,7 @@
 		return svg;
 	};
 
-	// listOf returns the findings of a theme, each as text whose direction is its own. What
-	// is between backticks is code.
+	// In a finding, text between backticks is code. Each text has a direction of its own (bdi).
 	const listOf = theme => {
 		const list = elementOf('ul');
 		for (const {field, message} of theme._errors) {
@@ -190,8 +189,7 @@
 		return list;
 	};
 
-	// refreshOf returns a button that reads the manifest from the theme's repository, if it
-	// has one.
+	// refreshOf makes the button only for a theme whose manifest is read from a repository.
 	const refreshOf = (box, theme) => {
 		if (!theme.refresh) return [];
 		const button = buttonOf('refresh', elementOf('span', 'lychgate-link', 'Refresh'), elementOf('span', 'lychgate-unseen', ` the manifest of ${theme.name}`));

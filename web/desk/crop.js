@@ -10,14 +10,14 @@ const ratioOf = text => {
 	return width > 0 && height > 0 && Number.isFinite(width / height) ? width / height : 0;
 };
 
-// frameIn returns the largest frame of a shape in the middle of a picture.
+// frameIn puts the largest frame of a ratio in the middle of a picture. Ratio 0 is the whole picture.
 const frameIn = ({width, height}, ratio) => {
 	const w = ratio ? Math.min(width, height * ratio) : width, h = ratio ? w / ratio : height;
 	return {x: (width - w) / 2, y: (height - h) / 2, w, h};
 };
 
-// sizeOf returns how large a frame comes out: at least so wide and tall, and never smaller
-// than it is, except to stay within the bound.
+// sizeOf enlarges a frame to the least width and height that are wanted. It shrinks one only to stay
+// within maxSide.
 const sizeOf = ({w, h}, {minWidth, minHeight}) => {
 	const scale = Math.min(Math.max(1, (minWidth || 0) / w, (minHeight || 0) / h), maxSide / Math.max(w, h));
 	return {width: Math.max(1, Math.round(w * scale)), height: Math.max(1, Math.round(h * scale))};
@@ -76,7 +76,7 @@ customElements.define('desk-crop', class extends HTMLElement {
 		return dialog;
 	}
 
-	// preview returns the picture, no larger than it is shown.
+	// preview is no larger than it is shown, to save memory.
 	#preview() {
 		const canvas = document.createElement('canvas'), scale = Math.min(1, 1200 / Math.max(this.#bitmap.width, this.#bitmap.height));
 		canvas.width = Math.max(1, Math.round(this.#bitmap.width * scale));
@@ -166,8 +166,7 @@ customElements.define('desk-crop', class extends HTMLElement {
 		this.querySelector('.size').textContent = `${out.width} × ${out.height} px${isLarger ? `, scaled up from ${Math.round(w)} × ${Math.round(h)}` : ''}`;
 	}
 
-	// cut returns what is in the frame as a file. A whole picture that is large enough stays
-	// the file that it is.
+	// cut leaves the file as it is if the frame has the whole picture, and it is large enough.
 	async #cut(file) {
 		const {x, y, w, h} = this.#frame, {width, height} = this.#bitmap, out = sizeOf(this.#frame, this.#wanted);
 		if (w === width && h === height && out.width === width && out.height === height) return file;

@@ -63,5 +63,4 @@ customElements.define('desk-slots', class extends HTMLElement {
 	}
 });
 
-// labelOf returns the label of a slot.
 const labelOf = slot => slot.querySelector('h3').textContent;

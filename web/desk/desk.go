@@ -45,7 +45,7 @@ func pieces(text string) (all []piece) {
 	}
 }
 
-// upload returns a field of a form with the address that takes its picture.
+// upload pairs a field with the address for its picture, since a template takes one argument.
 func upload(field any, to string) any {
 	return struct {
 		Field  any
@@ -64,9 +64,9 @@ type Asset struct {
 var Assets = func() map[string]Asset {
 	const script, style = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 	all := map[string]Asset{
-		"desk.js":   asset(script, read("desk.js", "curation.js")),
-		"events.js": asset(script, read("desk.js", "kept.js", "events.js", "images.js", "crop.js")),
-		"guests.js": asset(script, read("desk.js", "guests.js")),
+		"desk.js":   asset(script, read("desk.js", "kept.js", "curation.js")),
+		"events.js": asset(script, read("desk.js", "kept.js", "events.js", "labels.js", "images.js", "crop.js")),
+		"guests.js": asset(script, read("desk.js", "kept.js", "guests.js")),
 		"admin.js":  asset(script, read("admin.js")),
 	}
 	dark := read("dark.css")
@@ -83,7 +83,7 @@ var Assets = func() map[string]Asset {
 	return all
 }()
 
-// StyleOf returns the name of a style in a scheme: dark, light, or "" for the system's.
+// StyleOf names the style of a scheme, dark or light. The scheme "" is the browser's setting.
 func StyleOf(name, scheme string) string {
 	if scheme != "" {
 		name += "-" + scheme
@@ -91,7 +91,7 @@ func StyleOf(name, scheme string) string {
 	return name + ".css"
 }
 
-// read returns files as one.
+// read joins files. They are embedded, so an error is a bug.
 func read(names ...string) string {
 	var content []byte
 	for _, name := range names {

@@ -1,6 +1,6 @@
 // The script of the desk. Every page works without it.
 
-// textOf returns an element with text, which is never taken for markup.
+// textOf never takes text for markup, and cuts it after so many UTF-16 units.
 const textOf = (name, text, longest = 400) => {
 	const element = document.createElement(name);
 	const whole = String(text);
@@ -8,7 +8,7 @@ const textOf = (name, text, longest = 400) => {
 	return element;
 };
 
-// noticeOf returns what a page says at its top. The parts are text and elements.
+// noticeOf makes the notice at the top of a page. The parts are text and elements.
 const noticeOf = (isProblem, ...parts) => {
 	const notice = document.createElement('div');
 	notice.className = isProblem ? 'notice problem' : 'notice';
@@ -20,8 +20,8 @@ const noticeOf = (isProblem, ...parts) => {
 	return notice;
 };
 
-// refusalOf returns as a notice what a page says instead of what was asked for, null if it
-// has that.
+// refusalOf makes a notice of the message that a page has in place of its content, null if there is
+// none.
 const refusalOf = page => {
 	const message = page.querySelector('.message');
 	if (!message) return null;
@@ -223,12 +223,12 @@ customElements.define('desk-search', class extends HTMLElement {
 	}
 });
 
-// plain returns the text of what may be markup.
+// plain drops tags: Ghost's messages may have markup.
 const plain = text => new DOMParser().parseFromString(String(text), 'text/html').body.textContent;
 
 const maxListed = 30;
 
-// listOf returns a list of findings, each an array of texts.
+// listOf shows at most maxListed findings, each a label and a text.
 const listOf = findings => {
 	const list = document.createElement('ul');
 	list.className = 'findings';
@@ -248,7 +248,7 @@ const array = value => Array.isArray(value) ? value : [];
 // complaints are what Ghost says of a theme.
 const complaints = list => array(list).map(c => [array(c?.failures).map(f => f?.ref).join(', ') || c?.code, plain(c?.rule ?? c?.message ?? '')]);
 
-// said returns what Ghost says in an answer that is not a success.
+// said is Ghost's message and its details, in a response that is not a success.
 const said = (status, answer, platform) => {
 	const error = array(answer?.errors)[0];
 	if (!error) return [`${platform} answered ${status}. Try again.`, []];
@@ -333,7 +333,7 @@ customElements.define('desk-upload', class extends HTMLElement {
 		this.#page.say(notice);
 	}
 
-	// uploaded returns what is said of a theme that was taken.
+	// uploaded says what was found in a theme that Ghost has accepted.
 	#uploaded(answer) {
 		const theme = array(answer?.themes)[0] ?? {};
 		const own = array(answer?._errors).map(f => [f?.field, f?.message]);

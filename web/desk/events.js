@@ -1,6 +1,6 @@
 // The script of the event pages. Their forms work without it.
 
-// valueOf returns the value of a field as the API has it, undefined if it is empty.
+// valueOf is undefined for an empty field, so that the API does not get it.
 const valueOf = field => {
 	const input = field.querySelector('[name]');
 	const text = input.value;
@@ -34,6 +34,8 @@ customElements.define('desk-event', class extends HTMLElement {
 	#saved = 0; // of these, how many are saved
 	#kept = {}; // what is kept on the server, by the names of the inputs
 	#stopped = false; // saving by itself, until somebody says how to go on
+	#isAsked = false; // what became of #unsure, before the form is sent
+	#isKept = true; // what is typed and not saved, by the browser
 	#failed = 0; // saves in a row that the server did not take
 	#keep; // what is typed and not saved
 	#offered = null; // what was typed earlier, while it is neither restored nor discarded
@@ -103,10 +105,10 @@ customElements.define('desk-event', class extends HTMLElement {
 	};
 
 	// warn has the browser ask before it closes a tab with changes that nobody has sent. Those of a
-	// draft are sent by themselves.
+	// draft are sent by themselves, or else kept.
 	#warn = event => {
 		const isUnsent = this.#typed !== this.#saved || !!this.#id && !this.hasAttribute('saved') && !!this.#keep.get(this.#key);
-		if (!this.#isDraft && isUnsent && !this.#page?.ariaBusy) event.preventDefault();
+		if ((!this.#isDraft || !this.#isKept) && isUnsent && !this.#page?.ariaBusy) event.preventDefault();
 	};
 
 	#discard() {
@@ -126,12 +128,16 @@ customElements.define('desk-event', class extends HTMLElement {
 		if (name && this.isConnected) document.querySelector('.event-head bdi').textContent = name;
 	}
 
+	get #whereKept() {
+		return this.#isKept ? 'What you typed is kept in this browser.' : 'This browser cannot keep what you typed, such as because it is too long: do not close the page before it is saved.';
+	}
+
 	#state(...parts) { this.querySelector('.state').replaceChildren(...parts); }
 
 	#changed() {
 		this.#typed++;
 		this.#remember();
-		if (!this.#isDraft) this.#state('Not updated yet');
+		if (!this.#isDraft) this.#state('Not updated yet', ...this.#isKept ? [] : ['. ', this.#whereKept]);
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => this.#save(), 1000);
 	}
@@ -143,7 +149,6 @@ customElements.define('desk-event', class extends HTMLElement {
 		field?.querySelector('[aria-invalid]')?.removeAttribute('aria-invalid');
 	}
 
-	// fields returns what is typed, by the names of the inputs.
 	#fields() {
 		return Object.fromEntries([...this.querySelectorAll('[data-key] [name]')].map(input => [input.name, input.type === 'checkbox' ? input.checked : input.value]));
 	}
@@ -153,7 +158,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#remember() {
 		const {revision, once} = this.#form.elements;
 		const fields = Object.entries(this.#fields()).filter(([name, value]) => value !== this.#kept[name]);
-		if (fields.length) this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: (this.#offered ?? {revision: revision.value}).revision, once: once?.value});
+		this.#isKept = !fields.length || this.#keep.set(this.#key, {...this.#keep.get(this.#key), ...Object.fromEntries(fields), revision: (this.#offered ?? {revision: revision.value}).revision, once: once?.value});
 	}
 
 	// offer offers what was typed earlier, and not saved.
@@ -196,12 +201,18 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.prepend(notice);
 	}
 
-	// submit sends the form when no save is under way.
+	// submit sends the form when no save is under way. That of a new event waits until it is known what
+	// an earlier save has made, if the server says it.
 	async #submit(event) {
 		clearTimeout(this.#timer);
+		if (this.#unsure && !this.#id && !this.#isAsked) {
+			this.#save();
+			this.#isAsked = true;
+		}
 		this.#remember();
 		sent = {key: this.#key, offered: this.#offered, typed: JSON.stringify(this.#keep.get(this.#key))};
 		if (!this.#saving) {
+			this.#isAsked = false;
 			this.#stopped = true; // the page is replaced, unless it is refused
 			if (event.submitter?.hasAttribute('data-leave')) this.#saved = this.#typed; // it is sent, so nobody is asked
 			else setTimeout(() => this.#resume(), 100);
@@ -256,7 +267,6 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#timer = setTimeout(() => this.#save(), wait);
 	}
 
-	// body returns the draft as JSON.
 	#body() {
 		const {elements} = this.#form;
 		const values = JSON.parse(elements.kept.value);
@@ -275,16 +285,10 @@ customElements.define('desk-event', class extends HTMLElement {
 			const response = await fetch(id ? `events/${encodeURIComponent(id)}` : 'events', {method: id ? 'PUT' : 'POST', headers, body, keepalive: body.length < 30000, signal: AbortSignal.timeout(30000)});
 			const answer = parse(await response.text());
 			if (response.ok && !answer) throw new Error('cut off'); // which WebKit does not say
+			if (response.status === 409 && !id) return await this.#goOn(answer, body);
 			if (response.status < 500 && ![401, 408, 429].includes(response.status)) this.#unsure = null;
-			if (response.status === 422 && !id) elements.once.value = crypto.getRandomValues(new Uint32Array(4)).join('-');
 			if (response.ok) {
-				if (!id) {
-					this.#keep.set('new', this.#offered);
-					this.#offered = null;
-				}
-				elements.event.value = answer.id;
-				elements.revision.value = answer.revision;
-				this.#setAddress();
+				this.#becomes(answer.id, answer.revision);
 				this.#setTitle();
 				this.setAttribute('status', answer.status);
 				this.#state(this.#isDraft ? `Saved at ${clock()}` : 'The event was published meanwhile: saving it changes what readers see.');
@@ -292,8 +296,36 @@ customElements.define('desk-event', class extends HTMLElement {
 			}
 			this.#refused(response.status, answer?.message);
 		} catch {
-			this.#state('Not saved: the server cannot be reached. What you typed is kept in this browser. ', this.#again());
+			this.#state(`Not saved: the server cannot be reached. ${this.#whereKept} `, this.#again());
 		}
+		return false;
+	}
+
+	// becomes has the page edit an event that is kept.
+	#becomes(id, revision) {
+		const {elements} = this.#form;
+		if (!this.#id) {
+			this.#keep.set('new', this.#offered);
+			this.#offered = null;
+		}
+		elements.event.value = id;
+		elements.revision.value = revision;
+		this.#setAddress();
+	}
+
+	// goOn saves a draft into the event that an earlier one made, whose answer was lost. Over what
+	// somebody has changed since, it is not saved; instead of one that is being deleted, another is made.
+	async #goOn({id, revision}, body) {
+		if (!id) {
+			this.#form.elements.once.value = crypto.getRandomValues(new Uint32Array(4)).join('-');
+			this.#state('Not saved yet: it is sent again in a moment.');
+			return false;
+		}
+		this.#becomes(id, revision ?? -1); // which no event has
+		this.#remember();
+		if (revision) return this.#put(body);
+		this.#unsure = null;
+		this.#conflict();
 		return false;
 	}
 
@@ -308,9 +340,9 @@ customElements.define('desk-event', class extends HTMLElement {
 			this.#conflict();
 		} else if (status === 401) {
 			const link = Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'});
-			this.#state('Not saved: your session has ended. What you typed is kept in this browser. ', link, ', and then ', this.#again());
+			this.#state(`Not saved: your session has ended. ${this.#whereKept} `, link, ', and then ', this.#again());
 		} else {
-			this.#state('Not saved: ', textOf('bdi', message ?? `the server answered ${status}.`), ' ', this.#again());
+			this.#state('Not saved: ', textOf('bdi', message ?? `the server answered ${status}.`), ' ', ...this.#isKept ? [] : [this.#whereKept, ' '], this.#again());
 		}
 	}
 
@@ -323,7 +355,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		const mine = buttonOf('Keep mine');
 		mine.classList.add('danger');
 		mine.addEventListener('click', () => this.#keepMine(notice));
-		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten, and what you typed is kept in this browser.');
+		const notice = noticeOf(true, 'Somebody changed this event meanwhile. Nothing of it was overwritten. ', this.#whereKept);
 		const buttons = document.createElement('p');
 		buttons.className = 'buttons';
 		buttons.append(theirs, mine);
@@ -419,79 +451,5 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.querySelector('[list=zones]').addEventListener('change', ({target}) => { // what the server keeps
 			target.value = names.find(name => name.toLowerCase() === target.value.trim().toLowerCase()) ?? target.value;
 		});
-	}
-});
-
-// desk-labels takes labels one by one, and completes them. Its textarea has one on each line.
-customElements.define('desk-labels', class extends HTMLElement {
-	#timer = 0;
-	#asked = 0;
-
-	connectedCallback() {
-		const area = this.querySelector('textarea');
-		if (this.querySelector('ul')) return;
-		const list = document.createElement('ul'), input = document.createElement('input'), add = buttonOf('Add'), line = document.createElement('div'), options = document.createElement('datalist');
-		list.className = 'chips';
-		line.className = 'line';
-		options.id = `${area.id}-labels`;
-		input.autocomplete = 'off';
-		input.setAttribute('list', options.id);
-		for (const name of ['id', 'aria-describedby', 'aria-invalid']) { // what leads to the field leads to the input now
-			if (area.hasAttribute(name)) input.setAttribute(name, area.getAttribute(name));
-			area.removeAttribute(name);
-		}
-		area.hidden = true;
-		area.nextElementSibling.remove(); // one on each line
-		add.append(Object.assign(textOf('span', ' the label'), {className: 'unseen'}));
-		line.append(input, add, options);
-		this.append(list, line);
-		const labels = () => area.value.split('\n').map(text => text.trim()).filter(Boolean);
-		const set = texts => {
-			area.value = [...new Set(texts)].join('\n');
-			area.dispatchEvent(new Event('input', {bubbles: true}));
-			show();
-		};
-		const show = () => list.replaceChildren(...labels().map(text => {
-			const item = document.createElement('li'), remove = buttonOf('×');
-			remove.append(Object.assign(textOf('span', ` Remove ${text}`, 120), {className: 'unseen'}));
-			remove.addEventListener('click', () => {
-				set(labels().filter(other => other !== text));
-				input.focus();
-			});
-			item.append(textOf('bdi', text, 120), remove);
-			return item;
-		}));
-		const take = () => {
-			if (input.value.trim()) set([...labels(), input.value.trim()]);
-			input.value = '';
-			input.focus();
-		};
-		add.addEventListener('click', take);
-		for (const name of ['keydown', 'keypress']) { // Chromium's list of suggestions takes the first of the two
-			input.addEventListener(name, event => {
-				if (event.key !== 'Enter') return;
-				event.preventDefault(); // which would send the form
-				take();
-			});
-		}
-		input.addEventListener('input', event => {
-			event.stopPropagation(); // it is no change yet
-			clearTimeout(this.#timer);
-			this.#timer = setTimeout(() => this.#complete(input.value, options), 200);
-		});
-		area.addEventListener('restore', show);
-		show();
-	}
-
-	disconnectedCallback() { clearTimeout(this.#timer); }
-
-	async #complete(text, options) {
-		const asked = ++this.#asked;
-		try {
-			const response = await fetch(`event-labels?${new URLSearchParams({q: text})}`, {headers: {Accept: 'application/json'}});
-			if (!response.ok) return;
-			const {labels} = await response.json();
-			if (asked === this.#asked) options.replaceChildren(...array(labels).slice(0, 20).map(value => Object.assign(document.createElement('option'), {value})));
-		} catch {} // labels can be typed without
 	}
 });

@@ -3,7 +3,7 @@
 const maxPicture = 20 << 20; // bytes
 const maxPixels = 50e6;
 
-// openPicture returns a file as a bitmap, the right way up. An error says why it is none.
+// openPicture rotates a picture as its EXIF orientation says. The message of an error is for people.
 const openPicture = async file => {
 	if (file.size > maxPicture) throw new Error(`The file has ${Math.ceil(file.size / (1 << 20))} MB. Choose one with 20 MB at most.`);
 	if (/svg/i.test(file.type) || /\.svgz?$/i.test(file.name)) throw new Error('An SVG cannot be cut. Choose a JPEG, PNG or WebP.');
@@ -21,8 +21,7 @@ const openPicture = async file => {
 	return bitmap;
 };
 
-// typeOf returns the type of a picture by its first bytes, "" for one that does not stay as
-// it is.
+// typeOf looks at the first bytes. "" means that the picture is saved in another format.
 const typeOf = async file => {
 	const bytes = [...new Uint8Array(await file.slice(0, 12).arrayBuffer())], starts = (at, ...some) => some.every((byte, i) => bytes[at + i] === byte);
 	if (starts(0, 0xff, 0xd8, 0xff)) return 'image/jpeg';
@@ -30,7 +29,6 @@ const typeOf = async file => {
 	return starts(0, 0x52, 0x49, 0x46, 0x46) && starts(8, 0x57, 0x45, 0x42, 0x50) ? 'image/webp' : '';
 };
 
-// fileNameOf returns the name of a file with the extension of a type.
 const fileNameOf = (name, type) => `${name.replace(/\.[^.]*$/, '').slice(0, 100) || 'picture'}.${{'image/jpeg': 'jpg', 'image/webp': 'webp'}[type] ?? 'png'}`;
 
 // isHere reports whether an address is one of this site.

@@ -24,8 +24,8 @@ const sweepKept = () => {
 	}
 };
 
-// keptOf returns what an editor has typed and not saved: get and set, by an event's ID or new. owner
-// is a name for the editor and the site. Some browsers let a page keep nothing.
+// keptOf keeps what an editor has typed and not saved, by an event's ID or new. owner is a name for
+// the editor and the site. Some browsers refuse storage: then nothing is kept.
 const keptOf = owner => ({
 	get(key) {
 		try {
@@ -34,13 +34,23 @@ const keptOf = owner => ({
 			return null;
 		}
 	},
+
+	// set reports whether the browser keeps it. Of what is too long, what was kept before stays.
 	set(key, typed) {
 		const name = `${keptName}${owner}:${key}`;
 		try {
 			const text = typed && JSON.stringify({at: Date.now(), typed});
-			if (text && text.length <= keptLongest) localStorage.setItem(name, text);
-			else localStorage.removeItem(name);
+			if (!text) localStorage.removeItem(name);
+			else if (text.length > keptLongest) return false;
+			else localStorage.setItem(name, text);
 			sweepKept();
-		} catch {}
+			return true;
+		} catch {
+			return !typed;
+		}
 	},
 });
+
+try { // each page of the desk drops what is too old
+	sweepKept();
+} catch {}

@@ -47,7 +47,7 @@ var docsPictures = []struct{ name, address, do, until, shows string }{
 	},
 }
 
-// small returns a PNG with the 256 colours that it has most of, and those near to them.
+// small reduces a PNG to its 256 most frequent colours.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	whole, err := png.Decode(bytes.NewReader(picture))
@@ -111,7 +111,7 @@ func (v tab) picture(t *testing.T, name, element, shows string) {
 		return words.join(' ').replace(/\s+/g, ' ').replace(/ ([.,])/g, '$1').replace(/\d+ \w+ \d{4}, \d\d:\d\d(?= :)/g, 'Just now').trim();
 	})()`, element)))
 	v.Do("await Promise.all([...document.images].map(i => i.decode()))")
-	v.Do("document.activeElement.blur()")
+	v.Do("document.activeElement.blur(); scrollTo(0, 0)") // a slot that was filled was scrolled to
 	if folder := os.Getenv("LYCHGATE_TEST_PICTURES"); folder != "" {
 		taken, err := v.Screenshot()
 		v.Must(err)

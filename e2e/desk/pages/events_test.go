@@ -113,7 +113,7 @@ func (r *room) uploadImage(w http.ResponseWriter, request *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"images": []any{map[string]string{"url": r.url + "/content/images/" + header.Filename}}})
 }
 
-// field returns an expression for the input of a field.
+// field is a JavaScript expression.
 func field(key string) string {
 	return fmt.Sprintf(`$('[data-key="%s"] [name]')`, key)
 }
@@ -130,12 +130,12 @@ func (v tab) state(begins string) {
 	v.Until(fmt.Sprintf("text($('.state'))?.startsWith(%q)", begins))
 }
 
-// only returns the event that is kept.
+// The test ends unless there is exactly one event.
 func (r *room) only(t *testing.T) events.Event {
 	t.Helper()
 	page, err := r.Events.List(t.Context(), "daily", events.Query{Most: 10})
 	if err != nil || len(page.Events) != 1 {
-		t.Fatal(page.Events, err)
+		t.Fatalf("List: got %+v, %v, want 1 event", page.Events, err)
 	}
 	return page.Events[0]
 }
@@ -361,10 +361,10 @@ func TestPublishedMeanwhile(t *testing.T) {
 	v.Until(field("name") + "?.value === 'Lychgate day'")
 	party, ok := events.NewType(manifest.Parse([]byte(partyManifest)).Manifest.Events, "party")
 	if !ok {
-		t.Fatal("no party")
+		t.Fatal("NewType: got false, want the type party")
 	}
 	if problems := r.Events.Problems(e, party); len(problems) > 0 {
-		t.Fatal(problems)
+		t.Fatalf("Problems: got %v, want none", problems)
 	}
 	if _, err := r.Events.Publish(t.Context(), "daily", e.ID, 0, party); err != nil {
 		t.Fatalf("r.Events.Publish: %v", err)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/events"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -89,6 +90,67 @@ func TestLostAnswers(t *testing.T) {
 	saved("motto", "Come in")
 	diff(t, "the place", any("The parish hall, left door"), r.only(t).Values["location"])
 	diff(t, "notices", nil, js[any](v, "text($('desk-event > .notice'))"))
+}
+
+// What is typed into a new event whose answer is lost goes into the event that was made, also from
+// another page. Over what somebody has changed since, it is not saved unasked.
+func TestNewEventWhoseAnswerIsLost(t *testing.T) {
+	const offered = "text($('desk-event > .notice'))?.startsWith('Something was typed here earlier that was not saved.')"
+	for _, test := range []struct {
+		name     string
+		since    func(r *room, v tab)
+		says     string
+		then     string // what is pressed
+		location any
+	}{
+		{"nobody else has it open", func(*room, tab) {}, "Saved at ", "", any(nil)},
+		{"somebody has changed it", func(r *room, _ tab) {
+			e := r.only(r.t)
+			r.somebodySaves(r.t, e, map[string]any{"name": "Their day", "location": "The church"})
+		}, "Not saved: somebody else changed the event.", "Keep mine", any(nil)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := open(t).withParties()
+			v := r.visit("Editor", "events?new=", browser.Look{})
+			r.lose()
+			v.typed("name", "Lychgate day")
+			v.state("Not saved: the server cannot be reached.")
+			restore := r.cut(http.MethodPost)
+			v.typed("menu", "Cake")
+			v.state("Not saved: the server cannot be reached.")
+			v.goTo("events?new=")
+			v.Until(offered)
+			restore()
+			made := r.only(t)
+			test.since(r, v)
+			v.press("Restore it")
+			v.state(test.says)
+			if test.then != "" {
+				diff(t, "what somebody has saved", any("Their day"), r.only(t).Values["name"])
+				v.press(test.then)
+				v.state("Saved at ")
+			}
+			got := r.only(t)
+			diff(t, "the event", []any{made.ID, "Lychgate day", "Cake", test.location}, []any{got.ID, got.Values["name"], got.Values["menu"], got.Values["location"]})
+			diff(t, "the address", "?event="+made.ID, js[string](v, "location.search"))
+			diff(t, "kept when it is saved", 0, js[int](v, isKept))
+		})
+	}
+}
+
+// A button that is pressed after an answer was lost does what it says with the event that was made.
+func TestNewEventIsPublishedAfterALostAnswer(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "events?new=", browser.Look{})
+	r.lose()
+	v.typed("name", "Lychgate day")
+	v.state("Not saved: the server cannot be reached.")
+	v.typed("menu", "Cake")
+	v.Do(field("event_date") + ".value = '2100-06-01'")
+	v.press("Publish")
+	v.says("The event is published.")
+	e := r.only(t)
+	diff(t, "the event", []any{events.Published, "Lychgate day", "Cake"}, []any{e.Status, e.Values["name"], e.Values["menu"]})
 }
 
 // What is typed while the form is on its way is offered again.

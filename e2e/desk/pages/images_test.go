@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// quadrants returns a picture whose quarters are red, green, blue and white, from the top
-// left.
+// quadrants is red, green, blue and white, from the top left.
 func quadrants(width, height int) image.Image {
 	drawn := image.NewRGBA(image.Rect(0, 0, width, height))
 	colours := []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}}
@@ -33,7 +32,7 @@ func asPNG(t *testing.T, of image.Image) []byte {
 	return file.Bytes()
 }
 
-// turned returns a JPEG with an EXIF orientation (Exif 2.32, section 4.6.4).
+// turned encodes a JPEG with an EXIF orientation (Exif 2.32, section 4.6.4).
 func turned(t *testing.T, of image.Image, orientation uint16) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -46,13 +45,13 @@ func turned(t *testing.T, of image.Image, orientation uint16) []byte {
 	return append(append(head, segment...), file.Bytes()[2:]...)
 }
 
-// lastImage returns the picture that was uploaded last, and its format.
+// lastImage is the picture that was uploaded last, with its format.
 func (r *room) lastImage(t *testing.T) (image.Image, string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.images) == 0 {
-		t.Fatal("nothing was uploaded")
+		t.Fatal("got no upload, want at least 1")
 	}
 	drawn, format, err := image.Decode(bytes.NewReader(r.images[len(r.images)-1]))
 	if err != nil {
@@ -61,7 +60,7 @@ func (r *room) lastImage(t *testing.T) (image.Image, string) {
 	return drawn, format
 }
 
-// colourAt returns the colour of a part of a picture, in words.
+// colourAt is "r", "g", "b" or several of these. x and y are from 0 to 1.
 func colourAt(of image.Image, x, y float64) string {
 	b := of.Bounds()
 	red, green, blue, _ := of.At(b.Min.X+int(x*float64(b.Dx())), b.Min.Y+int(y*float64(b.Dy()))).RGBA()
@@ -84,5 +83,5 @@ func (v tab) choose(key, name string, content []byte) {
 		v.Choose(fmt.Sprintf(`[data-key="%s"] input[type=file]`, key), name, content)
 		return
 	}
-	v.T.Fatal("too large to be chosen that way")
+	v.T.Fatalf("a file of %d bytes, want less than 1 MiB to be chosen that way", len(content))
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -8,13 +9,16 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
-// cutEvents has the network be away for what the editor of events sends.
-func (r *room) cutEvents() (restore func()) {
+// cutEvents has the network be away for what the editor of an event sends.
+func (r *room) cutEvents() (restore func()) { return r.cut(http.MethodPut) }
+
+// cut has the network be away for requests of a method.
+func (r *room) cut(method string) (restore func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.before
 	r.before = func(request *http.Request) {
-		if request.Method == http.MethodPut {
+		if request.Method == method {
 			panic(http.ErrAbortHandler)
 		}
 		before(request)
@@ -143,4 +147,43 @@ func TestKeptIsBounded(t *testing.T) {
 	v.Until(isKept + " <= 20")
 	diff(t, "the old one", nil, js[any](v, "localStorage['lychgate-event:x:0'] ?? null"))
 	diff(t, "the newest", true, js[bool](v, "'lychgate-event:x:1' in localStorage"))
+
+	v.Do(`localStorage.setItem('lychgate-event:x:old', JSON.stringify({at: Date.now() - 31 * 864e5, typed: {'f.name': 'x'}}))`)
+	v.goTo("themes")
+	diff(t, "an old one when another page is opened", nil, js[any](v, "localStorage['lychgate-event:x:old'] ?? null"))
+	diff(t, "a new one then", true, js[bool](v, "'lychgate-event:x:1' in localStorage"))
+}
+
+// What is too long to be kept, or more than the browser has room for, is said to be that. What was kept
+// before stays, and the browser asks before the tab is closed.
+func TestTooLongToBeKept(t *testing.T) {
+	const cannot = "This browser cannot keep what you typed, such as because it is too long: do not close the page before it is saved."
+	for _, test := range []struct{ name, fill, text string }{
+		{"too long", "", "x"},
+		{"no room", "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := open(t).withParties()
+			e := r.create(t, map[string]any{"name": "Lychgate day"})
+			v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
+			v.Until(field("menu"))
+			restore := r.cutEvents()
+			v.typed("location", "The parish hall")
+			v.state("Not saved: the server cannot be reached. What you typed is kept in this browser.")
+			diff(t, "asks before it closes the tab while it is kept", false, js[bool](v, asks))
+			v.Do("%s", test.fill)
+			v.Do(fmt.Sprintf("%[1]s.value = 'Cake' + %[2]q.repeat(200000); %[1]s.dispatchEvent(new Event('input', {bubbles: true}))", field("menu"), test.text))
+			v.state("Not saved: the server cannot be reached. " + cannot)
+			diff(t, "asks before it closes the tab", true, js[bool](v, asks))
+			diff(t, "kept", any("The parish hall"), js[any](v, "JSON.parse(Object.entries(localStorage).find(([name]) => name.startsWith('lychgate-event:'))[1]).typed['f.location']"))
+			restore()
+			if test.text == "" {
+				v.Until("!(" + asks + ")") // once all of it is saved
+				diff(t, "the menu", any("Cake"), r.only(t).Values["menu"])
+				return
+			}
+			v.state("Not saved: The values have ")
+			diff(t, "said when it is refused", true, js[bool](v, "text($('.state')).includes(%q)", cannot))
+		})
+	}
 }

@@ -133,7 +133,7 @@ func (v tab) audit(name, script string) {
 			continue
 		}
 		text, _ := json.MarshalIndent(f, "", "\t")
-		v.T.Errorf("%s: %s", name, text)
+		v.T.Errorf("%s: got %s, want nothing that axe-core finds", name, text)
 	}
 	if result.Passes < 10 {
 		v.T.Errorf("%s: only %d rules passed", name, result.Passes)
@@ -173,7 +173,7 @@ func TestRequestsAndMotion(t *testing.T) {
 			most = 84 << 10
 		}
 		if got.Scripts != 1 || got.Styles != 1 || got.Others != 0 || got.Bytes > most {
-			t.Errorf("%s: %+v", address, got)
+			v.T.Errorf("%s: got %+v, want 1 script, 1 style, nothing else, %d bytes at most", address, got, most)
 		}
 	}
 	if browser.Name() == "webkit" {

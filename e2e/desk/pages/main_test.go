@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	harness.MainWithBrowser(m, nil)
 }
 
-// axe returns axe-core, which e2e/button/install has fetched.
+// e2e/button/install has fetched axe-core.
 func axe(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(harness.Cache(t), "button-*", "axe.min.js"))
@@ -37,6 +37,6 @@ func axe(t *testing.T) string {
 func diff(t testing.TB, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -29,7 +29,7 @@ import (
 
 // room is a desk at an address, and around it as much of a Ghost as its pages meet.
 type room struct {
-	*desktest.House
+	*desktest.Harness
 
 	t   *testing.T
 	url string
@@ -44,11 +44,11 @@ type room struct {
 	images  [][]byte // that were uploaded
 }
 
-// open returns a room whose active theme has three sections, most of whose slots are filled.
+// The active theme has three sections, most of whose slots are filled.
 func open(t *testing.T) *room {
 	t.Helper()
 	harness.NeedBrowser(t)
-	r := &room{House: desktest.New(t), t: t, before: func(*http.Request) {}}
+	r := &room{Harness: desktest.New(t), t: t, before: func(*http.Request) {}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ghost/lychgate/desk/", r.desk)
 	mux.HandleFunc("/csp", func(_ http.ResponseWriter, request *http.Request) {
@@ -232,7 +232,7 @@ type tab struct {
 }
 
 // wanted are parts of what a browser says of answers that tests ask for.
-var wanted = []string{"status of 401 ", "status of 403 ", "status of 412 ", "status of 422 ", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_EMPTY_RESPONSE"}
+var wanted = []string{"status of 401 ", "status of 403 ", "status of 409 ", "status of 412 ", "status of 422 ", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_EMPTY_RESPONSE"}
 
 // visit opens a page of the desk as somebody with a role.
 func (r *room) visit(role, address string, how browser.Look) tab {

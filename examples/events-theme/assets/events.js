@@ -46,6 +46,13 @@
     // The zone that the editor chose. Without one, the times are in UTC.
     const zoneOf = event => event.event_time_zone || 'UTC';
 
+    // The last moment to register. A deadline without a time is the end of its day.
+    const deadline = (event, zone) => {
+        const end = new Date(event.deadline);
+        const clock = format(end, {hour: '2-digit', minute: '2-digit', hourCycle: 'h23', numberingSystem: 'latn', timeZone: zone});
+        return /^0?0\D00/.test(clock) ? format(end - 1, {dateStyle: 'full', timeZone: zone}) : moment(end, zone);
+    };
+
     // When the event begins.
     const begins = event => new Date(event.all_day ? `${event.start}T00:00` : event.start);
 
@@ -102,7 +109,7 @@
         for (const name of ['location', 'platform_url', 'max_attendees']) {
             show(place(name), shown(place(name), event[name]));
         }
-        show(place('deadline'), event.deadline && moment(event.deadline, zoneOf(event)));
+        show(place('deadline'), event.deadline && deadline(event, zoneOf(event)));
         for (const element of facts.querySelectorAll('[data-field]')) {
             show(element, shown(element, event.fields[element.dataset.field]));
         }

@@ -45,14 +45,14 @@ func NewProxy(address string) (*Proxy, error) {
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		answer := httptest.NewRecorder() // the edge has nothing of it before its time is noted
-		forward.ServeHTTP(answer, r)
+		response := httptest.NewRecorder() // the edge has nothing of it before its time is noted
+		forward.ServeHTTP(response, r)
 		p.mu.Lock()
 		p.calls = append(p.calls, call{start, time.Now()})
 		p.mu.Unlock()
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
-		w.Write(answer.Body.Bytes())
+		maps.Copy(w.Header(), response.Header())
+		w.WriteHeader(response.Code)
+		w.Write(response.Body.Bytes())
 	}))
 	p.URL = p.server.URL
 	return p, nil

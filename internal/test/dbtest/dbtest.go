@@ -35,7 +35,8 @@ func Postgres(t testing.TB) *database.DB {
 }
 
 // PostgresSource is a connection string whose tables go to a schema that is made for the
-// test.
+// test. With the environment variable LYCHGATE_TEST_PGBOUNCER, a pool mode, it is that of a
+// PgBouncer in front.
 func PostgresSource(t testing.TB) string {
 	t.Helper()
 	source := os.Getenv("LYCHGATE_TEST_POSTGRES")
@@ -59,7 +60,11 @@ func PostgresSource(t testing.TB) string {
 	if strings.Contains(source, "?") {
 		separator = "&"
 	}
-	return source + separator + "search_path=" + url.QueryEscape(schema)
+	source += separator + "search_path=" + url.QueryEscape(schema)
+	if mode := os.Getenv("LYCHGATE_TEST_PGBOUNCER"); mode != "" {
+		return PgBouncer(t, source, mode)
+	}
+	return source
 }
 
 func open(t testing.TB, kind database.Kind, source string) *database.DB {

@@ -62,8 +62,8 @@ func (q *Queue) TryNow(context.Context, string) (int, error) {
 	return len(q.Records), q.Err
 }
 
-// House is a desk with one site.
-type House struct {
+// Harness is a desk with one site, and what its requests and its site depend on.
+type Harness struct {
 	T testing.TB
 
 	Desk    *desk.Desk
@@ -87,7 +87,7 @@ type House struct {
 }
 
 // New makes a desk, whose active theme has no manifest yet.
-func New(t testing.TB) *House {
+func New(t testing.TB) *Harness {
 	t.Helper()
 	db := dbtest.SQLite(t)
 	kept, err := themes.NewSQL(t.Context(), db)
@@ -107,7 +107,7 @@ func New(t testing.TB) *House {
 		t.Fatalf("events.NewSQL: %v", err)
 	}
 	core, logs := observer.New(zapcore.DebugLevel)
-	h := &House{
+	h := &Harness{
 		T: t, DB: db, Log: logs, Outbox: new(Queue),
 		Desk:  &desk.Desk{Path: "/ghost", Platforms: "Ghost", Logger: zap.New(core), Now: func() time.Time { return Now }},
 		Ghost: platformtest.New(),
@@ -181,7 +181,7 @@ func New(t testing.TB) *House {
 var ErrGone = errors.New("connection refused")
 
 // CloseStore has the store go away while it is in use.
-func (h *House) CloseStore() {
+func (h *Harness) CloseStore() {
 	h.T.Helper()
 	if err := h.DB.Close(); err != nil {
 		h.T.Fatalf("h.DB.Close: %v", err)
@@ -189,7 +189,7 @@ func (h *House) CloseStore() {
 }
 
 // Manifest has a theme's manifest uploaded, as YAML or what encodes as JSON, which is YAML.
-func (h *House) Manifest(theme string, of any) {
+func (h *Harness) Manifest(theme string, of any) {
 	h.T.Helper()
 	text, isText := of.(string)
 	if !isText {
@@ -210,7 +210,7 @@ func Source(text string, err error) themes.Source {
 }
 
 // Declare has the active theme declare sections, without a finding.
-func (h *House) Declare(sections ...manifest.Section) {
+func (h *Harness) Declare(sections ...manifest.Section) {
 	h.T.Helper()
 	h.Manifest("nightly", manifest.Manifest{Version: 1, Curation: &manifest.Curation{Sections: sections}})
 	kept, err := h.Themes.Find(h.T.Context(), "nightly")
@@ -227,7 +227,7 @@ var Top = manifest.Section{
 }
 
 // Publish adds a published post that carries tags, as the newest.
-func (h *House) Publish(id, title string, tags ...string) {
+func (h *Harness) Publish(id, title string, tags ...string) {
 	h.Ghost.Mu.Lock()
 	defer h.Ghost.Mu.Unlock()
 	h.Ghost.Posts = append([]platform.Post{{

@@ -59,8 +59,7 @@ func (p *eventPosts) AddPost(ctx context.Context, slug string, isFirst bool, cha
 	return p.ChangePost(ctx, first.ID, change)
 }
 
-// firstUnder returns the post that was first made under a slug, and deletes drafts that were
-// made under it later.
+// firstUnder also deletes the drafts that were made later under the slug.
 func (p *eventPosts) firstUnder(slug string) (first platform.EventPost, ok bool) {
 	for _, id := range p.order {
 		switch post, there := p.EventsPosts[id]; {
@@ -77,7 +76,7 @@ func (p *eventPosts) firstUnder(slug string) (first platform.EventPost, ok bool)
 // AddEventsPost adds a post as a request does that was given up.
 func (p *eventPosts) AddEventsPost(post platform.EventPost) { p.Do(func() { p.addPost(post) }) }
 
-// addPost returns the post with its ID.
+// addPost sets the ID, the time, and a slug that is free.
 func (p *eventPosts) addPost(post platform.EventPost) platform.EventPost {
 	post.ID = fmt.Sprintf("post%d", len(p.order)+1)
 	post.Slug, post.Edit = p.freeSlug(post.ID, post.Slug), "/#/editor/post/"+post.ID
@@ -87,7 +86,7 @@ func (p *eventPosts) addPost(post platform.EventPost) platform.EventPost {
 	return post
 }
 
-// freeSlug returns a slug that no other post has: one that is taken gets a number.
+// freeSlug adds a number to a slug that another post has.
 func (p *eventPosts) freeSlug(id, wanted string) string {
 	taken := make(map[string]bool)
 	for other, post := range p.EventsPosts {
@@ -183,8 +182,8 @@ func (p *eventPosts) ChangedPosts(ctx context.Context, since time.Time) (changed
 	return changed, err
 }
 
-// EventsPostsInOrder returns the posts that there are, without their times, in the order in
-// which they were made.
+// EventsPostsInOrder lists the posts that exist, in the order in which they were made. Their times
+// are zero.
 func (p *eventPosts) EventsPostsInOrder() (posts []platform.EventPost) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()

@@ -31,8 +31,7 @@ var ErrDown = errors.New("connection refused")
 // lost is the error of a call that had its effect.
 type lost struct{ error }
 
-// Lost returns what a function that is passed to Fail returns to have a call take effect and
-// its response be lost.
+// Lost marks an error for Fail: the call takes effect, and its response is lost.
 func Lost(err error) error { return lost{err} }
 
 // Fail has fault called before each call, with the call's name and the ID or email that it is

@@ -172,14 +172,14 @@ func (p *members) EditMember(id string, change func(*platform.Member)) platform.
 	return m
 }
 
-// IDs returns the IDs of all members.
+// IDs are sorted.
 func (p *members) IDs() []string {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	return slices.Sorted(maps.Keys(p.Members))
 }
 
-// Emails returns the members' emails and names on the platform.
+// Emails lists each member's email and name, with a space between them, sorted.
 func (p *members) Emails() []string {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()

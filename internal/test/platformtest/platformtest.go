@@ -8,8 +8,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Platform implements the interfaces of package platform. Its exported fields are for a caller
-// who holds Mu, or while nobody else uses the platform.
+// Platform has the methods of all interfaces of package platform. Its exported fields may be used by
+// a caller who holds Mu, or while nobody else uses the platform.
 type Platform struct {
 	*faults
 	members
@@ -21,7 +21,7 @@ type Platform struct {
 	site
 }
 
-// New returns a Platform that has nothing.
+// New makes a platform without members, posts and themes.
 func New() *Platform {
 	f := new(faults)
 	return &Platform{

@@ -98,7 +98,7 @@ func (p *posts) retag(ctx context.Context, call, id, tag string, added ...string
 	})
 }
 
-// PostsByTag returns the IDs of the posts that carry each tag.
+// PostsByTag lists the IDs of the posts with each tag, sorted.
 func (p *posts) PostsByTag() map[string][]string {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()

@@ -68,7 +68,8 @@ func (s *staff) Staff(ctx context.Context, visitor platform.Visitor) (member pla
 	return member, err
 }
 
-// Asked returns how often each visitor was asked about: by cookie and origin, or by token.
+// Asked counts the calls about each visitor. The keys are a cookie and an origin with a space
+// between them, or a token.
 func (s *staff) Asked() map[string]int {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -121,10 +121,13 @@ func (s *Server) Restart(options ...string) {
 	if options != nil {
 		s.options = options
 	}
-	if err := s.start(); err != nil {
-		s.t.Fatalf("s.start: %v", err)
+	if err := s.Reopen(); err != nil {
+		s.t.Fatalf("s.Reopen: %v", err)
 	}
 }
+
+// Reopen is [Server.Restart] for benchmarks, with the same options.
+func (s *Server) Reopen() error { return s.start() }
 
 func (s *Server) start() error {
 	_, port, err := net.SplitHostPort(s.Address)
@@ -205,11 +208,11 @@ func (s *Server) signal(signal syscall.Signal) {
 // Command is [Server.Ask] for tests.
 func (s *Server) Command(command string) string {
 	s.t.Helper()
-	answer, err := s.Ask(command)
+	response, err := s.Ask(command)
 	if err != nil {
 		s.t.Fatalf("s.Ask: %v", err)
 	}
-	return answer
+	return response
 }
 
 // Ask runs a command on it, such as "CONFIG SET maxmemory 1", and returns what

@@ -17,7 +17,8 @@ const (
 	end   = "\t};\n"
 )
 
-// Write returns a script with its list replaced.
+// Write replaces the list in a script. It fails if the script has no list, or a webmail has
+// characters that would end a string.
 func Write(script []byte, webmails []classifier.Webmail) ([]byte, error) {
 	head, rest, ok := bytes.Cut(script, []byte(begin))
 	if !ok {

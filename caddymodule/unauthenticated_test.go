@@ -24,8 +24,8 @@ import (
 // This file shows the bounds of docs/guarantees.md#strangers through Caddy. Others
 // are shown where the bound is.
 
-// Uploads of strangers, who keep them open, take little memory.
-func TestUploadsOfStrangers(t *testing.T) {
+// Uploads without a valid session take little memory, however long clients keep them open.
+func TestUnauthenticatedUploadsTakeLittleMemory(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, ""))
 	const name = "lychgate-manifest.yaml"
@@ -62,9 +62,9 @@ func TestUploadsOfStrangers(t *testing.T) {
 	}
 }
 
-// However many strangers make up sessions, and however long Ghost takes for them, the
+// However many requests have invalid sessions, and however long Ghost takes to check them, the
 // CRM's writes reach Ghost at once.
-func TestStrangersDoNotDelayWrites(t *testing.T) {
+func TestInvalidSessionsDoNotDelayWrites(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	address, err := url.Parse(ghost)
 	if err != nil {
@@ -109,8 +109,8 @@ func TestStrangersDoNotDelayWrites(t *testing.T) {
 	wg.Wait()
 }
 
-// What strangers send does not fill the log.
-func TestLogLinesOfStrangers(t *testing.T) {
+// Requests without a valid session do not fill the log.
+func TestUnauthenticatedRequestsDoNotFillLog(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), ghost, key, ""))
 	lines := func() int { return strings.Count(e.logged(), "\n") }
@@ -127,7 +127,7 @@ func TestLogLinesOfStrangers(t *testing.T) {
 	}
 	e.load(themesConfig(sqliteStore(t), "http://127.0.0.1:1", key, ""))
 	send()
-	wait.Until(t, func() string { // which strangers do not cause, and the log has once
+	wait.Until(t, func() string { // which these requests do not cause, and the log has once
 		if !strings.Contains(e.logged(), "Ghost cannot be reached") {
 			return e.logged()
 		}
@@ -138,8 +138,8 @@ func TestLogLinesOfStrangers(t *testing.T) {
 	}
 }
 
-// Nothing is written for strangers.
-func TestDiskOfStrangers(t *testing.T) {
+// Nothing is written for clients without a valid key.
+func TestUnauthenticatedRequestsWriteNothing(t *testing.T) {
 	source := sqliteStore(t)
 	e := startEdge(t, startDNS(t, zone), membersSites{store: source, platform: "none", before: "inbox_provider"}.caddyfile())
 	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)

@@ -41,8 +41,8 @@ const readersConfig = `{
 }
 `
 
-// Strangers who ask for long lists, each for another one, and read nothing of them take
-// little memory, and delay nobody.
+// Clients that request long lists, each another one, and do not read the responses take little memory,
+// and delay nobody.
 func TestSlowReadersOfEvents(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lychgate.db")
 	db, err := database.Open(t.Context(), database.SQLite, path)
@@ -99,7 +99,7 @@ func TestSlowReadersOfEvents(t *testing.T) {
 	}
 }
 
-// memoryInUse returns the bytes that all goroutines and what they refer to take.
+// memoryInUse is in bytes: the heap after a collection, and the stacks of all goroutines.
 func memoryInUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

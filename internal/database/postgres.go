@@ -1,0 +1,104 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	// defaultConnections is how many connections to PostgreSQL a process has at most, and
+	// minConnections the fewest that it works with: a migration holds one and uses another.
+	defaultConnections = 16
+	minConnections     = 4
+
+	// maxConnectionsOption sets that number in a connection string. It is the name that pgxpool,
+	// the driver's own pool, has for it.
+	maxConnectionsOption = "pool_max_conns"
+
+	// execModeOption is the driver's name for how it runs statements.
+	execModeOption = "default_query_exec_mode"
+)
+
+// emptyHost matches a connection string whose host is empty, for which the driver
+// takes a default. In "host= port=5432" it takes "port=5432" for the host.
+var emptyHost = regexp.MustCompile(`(?:^|\s)host\s*=\s*(?:''|$|\w+\s*=)|[?&]host=(?:&|$)`)
+
+// postgresConfig is what a connection string says.
+type postgresConfig struct {
+	*pgx.ConnConfig
+
+	connections int  // at most
+	hasExecMode bool // in the string
+}
+
+// parsePostgres reads a connection string.
+func parsePostgres(source string) (c postgresConfig, err error) {
+	if c.ConnConfig, err = pgx.ParseConfig(source); err != nil {
+		return c, fmt.Errorf("not a connection string such as postgres://user@127.0.0.1/lychgate: %w", err)
+	}
+	if emptyHost.MatchString(source) {
+		return c, errors.New("the connection string has an empty host: write one such as host=127.0.0.1, or leave host out for the socket of this machine")
+	}
+	c.hasExecMode = execModeSetting.MatchString(source)
+	c.connections = defaultConnections
+	if value, ok := c.RuntimeParams[maxConnectionsOption]; ok {
+		delete(c.RuntimeParams, maxConnectionsOption) // which the driver would send to the server
+		if c.connections, err = strconv.Atoi(value); err != nil || c.connections < minConnections {
+			return c, fmt.Errorf("%s=%s in the connection string: write a number of connections, %d or more", maxConnectionsOption, value, minConnections)
+		}
+	}
+	return c, nil
+}
+
+var execModeSetting = regexp.MustCompile(`(?:^|[?&\s])` + execModeOption + `\s*=`)
+
+// openPostgres asks the server once, since what is between it and this process decides how
+// statements are run.
+func openPostgres(ctx context.Context, source string) (*DB, error) {
+	config, err := parsePostgres(source)
+	if err != nil {
+		return nil, err
+	}
+	if !config.hasExecMode {
+		isPooled, err := isPooled(ctx, config.ConnConfig)
+		if err != nil {
+			return nil, err
+		}
+		if isPooled {
+			config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		}
+	}
+	return ofPostgres(*config.ConnConfig, config.connections), nil
+}
+
+func ofPostgres(config pgx.ConnConfig, connections int) *DB {
+	// A connection that the server has closed is not used again.
+	pool := stdlib.OpenDB(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+		return p.IdleDuration > time.Second || !isQuiet(p.Conn.PgConn().Conn())
+	}))
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	return &DB{Kind: Postgres, Read: pool, Write: pool, clock: time.Now}
+}
+
+// isPooled reports whether connections are to a pooler, such as PgBouncer, in front of the
+// server. One that gives each transaction another connection to the server cannot keep prepared
+// statements. A pooler tells its clients a process that is not the server's.
+func isPooled(ctx context.Context, config *pgx.ConnConfig) (is bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	var process uint32
+	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&process)
+	return process != conn.PgConn().PID(), err
+}

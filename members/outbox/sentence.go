@@ -1,0 +1,31 @@
+package outbox
+
+import (
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
+)
+
+// sentences are what staff are told of problems of this package.
+var sentences = map[string]string{
+	errUnresponsive.Error(): "It has not answered lately, so this was not tried.",
+	errOverloaded.Error():   "Many platforms do not answer, so this was not tried yet.",
+	appliedAgain:            "It has the write, and gets it once more, because an earlier attempt had no answer.",
+}
+
+// Sentence says to staff what the Problem of a pending record is, which has the errors of networks for
+// the operator. The store keeps no more than that text. "" is for no problem.
+func Sentence(problem string) string {
+	if sentence, isOwn := sentences[problem]; isOwn || problem == "" {
+		return sentence
+	}
+	_, reason, isRefusal := strings.Cut(problem, new(platform.Refusal).Error())
+	switch {
+	case isRefusal:
+		return reason
+	case strings.HasPrefix(problem, awaited):
+		return "An earlier attempt had no answer, and may still arrive."
+	}
+	return work.Unanswered
+}

@@ -1,0 +1,32 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
+)
+
+// Staff are told in sentences why a write is pending, without the errors of networks and servers.
+func TestSentence(t *testing.T) {
+	for problem, want := range map[string]string{
+		"": "",
+		"asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused": work.Unanswered,
+		"Ghost answers 503 InternalServerError":                              work.Unanswered,
+		context.DeadlineExceeded.Error():                                     work.Unanswered,
+		errUnresponsive.Error():                                              "It has not answered lately, so this was not tried.",
+		errOverloaded.Error():                                                "Many platforms do not answer, so this was not tried yet.",
+		appliedAgain:                                                         "It has the write, and gets it once more, because an earlier attempt had no answer.",
+		(&awaitedError{time.Now()}).Error():                                  "An earlier attempt had no answer, and may still arrive.",
+		fmt.Errorf("deleting: %w", &platform.Refusal{Reason: "The member is locked."}).Error(): "The member is locked.",
+		(&members.TakenError{Reason: "Member already exists."}).Error():                        "Member already exists.",
+	} {
+		if got := Sentence(problem); got != want {
+			t.Errorf("%q: got %q, want %q", problem, got, want)
+		}
+	}
+}
