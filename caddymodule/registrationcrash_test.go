@@ -44,17 +44,17 @@ type registrants struct {
 	asked  atomic.Int64
 }
 
-// answer is what a reader was told last; "" if that is not known.
-type answer string
+// outcome is what a reader was told last, "" if that is not known.
+type outcome string
 
 const (
-	isRegistered answer = "registered"
-	isNot        answer = "not registered"
+	isRegistered outcome = "registered"
+	isNot        outcome = "not registered"
 )
 
 // ask sends a request of a reader at an edge, and again until it is answered. mayGiveUp ends that
 // after a request of which the answer is lost.
-func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) answer {
+func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) outcome {
 	for {
 		c.asked.Add(1)
 		request, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost:"+c.edges[edge].Port+"/ghost/lychgate/events/event-0/registration", nil)
@@ -136,7 +136,7 @@ func TestKilledAmongRegistrations(t *testing.T) {
 				t.Fatalf("db.Write.ExecContext: %v", err)
 			}
 
-			told := make([]answer, readers)
+			told := make([]outcome, readers)
 			next := make(chan int)
 			var all, done sync.WaitGroup
 			for range 32 {
@@ -182,7 +182,7 @@ func TestKilledAmongRegistrations(t *testing.T) {
 			if len(registered) > places || len(registered) != taken {
 				t.Errorf("%d are registered, and %d places are taken; want as many, and %d at most", len(registered), taken, places)
 			}
-			counts := make(map[answer]int)
+			counts := make(map[outcome]int)
 			for n, last := range told {
 				counts[last]++
 				if is := slices.Contains(registered, fmt.Sprint("member-", n)); last != "" && is != (last == isRegistered) {

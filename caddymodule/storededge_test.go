@@ -43,7 +43,7 @@ func startStored(t testing.TB, store string, options ...string) *storedEdge {
 
 func storedConfig(store string, options ...string) string {
 	return "{\n{{global}}\nhttp_port {{port}}\nlychgate {\nstore " + store + "\n" + strings.Join(options, "\n") + "\n}\n}\n" +
-		"http://:{{port}} {\ninbox_provider {\nlimit 60000 1m\n}\nmembers_api {\nlimit 60000 1m\n}\ntheme_manifest\nstaff_desk\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
+		"http://:{{port}} {\nevents_api {\nlimit 60000 1m\n}\ninbox_provider {\nlimit 60000 1m\n}\nmembers_api {\nlimit 60000 1m\n}\ntheme_manifest\nstaff_desk\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
 }
 
 // manage sends a request to the admin API, and returns what it answers.
@@ -96,6 +96,21 @@ func (e *storedEdge) addKey(site string) string {
 	return made.Key
 }
 
+// adminGet asks Caddy's admin API.
+func (e *storedEdge) adminGet(path string) (int, string) {
+	e.t.Helper()
+	answer, err := e.admin.Get("http://caddy" + path)
+	if err != nil {
+		e.t.Fatalf("e.admin.Get: %v", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		e.t.Fatalf("io.ReadAll: %v", err)
+	}
+	return answer.StatusCode, string(text)
+}
+
 // get asks for a path at a host, and returns the status and the body.
 func (e *storedEdge) get(host, path string, header ...string) (int, string) {
 	e.t.Helper()
@@ -140,23 +155,26 @@ func eachStore(t *testing.T, test func(t *testing.T, store string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, "postgres "+dbtest.PostgresSource(t)) })
 }
 
+// load gives the running Caddy another Caddyfile.
+func (e *storedEdge) load(config string) error {
+	request, err := http.NewRequest(http.MethodPost, "http://caddy/load", strings.NewReader(config))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "text/caddyfile")
+	request.Header.Set("Cache-Control", "must-revalidate") // loads one that is the same, too
+	answer, err := e.admin.Do(request)
+	if err == nil && answer.Body.Close() == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("loading: %d", answer.StatusCode)
+	}
+	return err
+}
+
 // loadAndAsk loads another Caddyfile, while lookups at a host are answered all the time.
 func (e *storedEdge) loadAndAsk(config, host string) {
 	e.t.Helper()
 	loaded := make(chan error, 1)
-	go func() {
-		request, err := http.NewRequest(http.MethodPost, "http://caddy/load", strings.NewReader(config))
-		if err != nil {
-			loaded <- err
-			return
-		}
-		request.Header.Set("Content-Type", "text/caddyfile")
-		response, err := e.admin.Do(request)
-		if err == nil && response.Body.Close() == nil && response.StatusCode != http.StatusOK {
-			err = fmt.Errorf("loading: %d", response.StatusCode)
-		}
-		loaded <- err
-	}()
+	go func() { loaded <- e.load(config) }()
 	for isLoading := true; isLoading; {
 		select {
 		case err := <-loaded:

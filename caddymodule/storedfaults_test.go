@@ -1,6 +1,7 @@
 package caddymodule_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/sites"
 )
 
 // These tests are about sites in the store while something fails.
@@ -130,6 +133,78 @@ func TestReloadWithStoredSites(t *testing.T) {
 		e.loadAndAsk(string(config)+strings.Repeat("\n# changed", round+1), "daily.example")
 	}
 	w.fix()
+}
+
+// A reload keeps what was read of the sites and what readers were given. With thousands of sites,
+// lists of events were answered with 503, or waited until all sites were read again.
+func TestReloadWithManySites(t *testing.T) {
+	eachStore(t, func(t *testing.T, store string) {
+		kind, source, _ := strings.Cut(store, " ")
+		addMany(t, database.Kind(kind), source, 4000)
+		e := startStored(t, store, "secret "+firstSecret)
+		config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
+		if err != nil {
+			t.Fatalf("os.ReadFile: %v", err)
+		}
+		wait.Until(t, func() string {
+			if status, text := e.get("site7.example", "/ghost/lychgate/events"); status != http.StatusOK {
+				return text
+			}
+			return ""
+		})
+		for range 6 {
+			loaded := make(chan error, 1)
+			go func() { loaded <- e.load(string(config)) }()
+			for isLoading := true; isLoading; {
+				select {
+				case err := <-loaded:
+					if isLoading = false; err != nil {
+						t.Fatalf("loading the configuration: %v", err)
+					}
+				default:
+				}
+				if status, text := e.get("site7.example", "/ghost/lychgate/events"); status != http.StatusOK {
+					t.Fatalf("a list of events during a reload: got status %d, %s, want 200", status, text)
+				}
+			}
+		}
+		log, err := os.ReadFile(e.LogFile)
+		if err != nil {
+			t.Fatalf("os.ReadFile: %v", err)
+		}
+		if lines := linesWith(string(log), "the store is away"); lines != "" {
+			t.Errorf("the log says that the store is away, which it is not: %s", lines)
+		}
+	})
+}
+
+// addMany adds sites to a store, named site0 and so on.
+func addMany(t *testing.T, kind database.Kind, source string, n int) {
+	t.Helper()
+	db, err := database.Open(t.Context(), kind, source)
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	keys, err := seal.NewKeyring(firstSecret)
+	if err != nil {
+		t.Fatalf("seal.NewKeyring: %v", err)
+	}
+	store, err := sites.NewSQL(t.Context(), db, keys)
+	if err != nil {
+		t.Fatalf("sites.NewSQL: %v", err)
+	}
+	list := make([]sites.Site, n)
+	for i := range list {
+		name := fmt.Sprintf("site%d", i)
+		list[i] = sites.Site{
+			Name: name, Hosts: []string{name + ".example"}, Secrets: map[string]string{"platform.admin_key": fakeAdminKey},
+			Settings: json.RawMessage(`{"platform":{"kind":"ghost","url":"http://127.0.0.1:1","webhooks":"off","reconcile":"off"}}`),
+		}
+	}
+	if err := store.Add(t.Context(), list...); err != nil {
+		t.Fatalf("adding %d sites: %v", n, err)
+	}
 }
 
 // An edge that could not reach the store for a while brings no write to where the site's

@@ -41,6 +41,15 @@ type Platform struct {
 	Reconcile string `json:"reconcile,omitempty"`
 }
 
+// ReachesAs reports whether a platform is reached as another is: at the same address with the
+// same key.
+func (p *Platform) ReachesAs(other *Platform) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.Kind == other.Kind && p.URL == other.URL && p.AdminKey == other.AdminKey
+}
+
 // Of looks the kind up by its name. ok is false for no platform, and for a name that no
 // kind has.
 func (p *Platform) Of() (kind platform.Kind, ok bool) {

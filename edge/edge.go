@@ -68,8 +68,23 @@ func (e *Edge) Start() error {
 		return nil
 	}
 	e.running.start()
+	e.retryChanged()
 	e.locator = startLocating(e.byName, e.Paths, e.Logger)
 	return nil
+}
+
+// retryChanged has what is pending of sites of the configuration tried whose platform is reached
+// in another way than before a reload.
+func (e *Edge) retryChanged() {
+	before := e.running.before()
+	if before == nil {
+		return
+	}
+	for name, site := range e.byName {
+		if old := before.sites.served.byName[name]; old != nil && !site.Config.Platform.ReachesAs(old.Config.Platform) {
+			e.stored.updater.retries.add(name)
+		}
+	}
 }
 
 // Stop ends what works in the background.

@@ -9,10 +9,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/registration"
 )
+
+// eventCaches outlive a configuration, so that a reload while the store is slow delays no reader.
+var eventCaches pool.Pool[databaseKey, *events.Cache]
 
 // Events is what events of one configuration run on.
 type Events struct {
@@ -20,6 +24,7 @@ type Events struct {
 	sites    *follower
 	refresh  func(ctx context.Context, site, id string) error // of a member
 	store    *openStore
+	cache    *events.Cache                 // that a reload keeps
 	failures *api.AuthLimiter              // of readers' sessions
 	serving  atomic.Pointer[servingEvents] // nil while the store is away
 	pages    events.Pages                  // as ServeReaders says
@@ -40,6 +45,9 @@ func newEvents(b *base, sites *follower, refresh func(ctx context.Context, site,
 	s := &Events{base: b, sites: sites, refresh: refresh}
 	var err error
 	if s.store, err = b.useStore(s); err != nil {
+		return nil, err
+	}
+	if s.cache, err = eventCaches.Load(s.store.key(), &b.releases, func() (*events.Cache, error) { return events.NewCache(), nil }); err != nil {
 		return nil, err
 	}
 	if s.failures, err = b.LoadAuthLimiter("readers", readerLimit, &b.releases); err != nil {
@@ -80,13 +88,14 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	if err != nil {
 		return err
 	}
-	feed, queue, logger := events.NewFeed(store), s.store.work.Load(), Sampled(s.base.Logger)
+	feed, queue, logger := s.cache.Feed(store), s.store.work.Load(), Sampled(s.base.Logger)
 	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.sites), s.refresh, logger)
 	run(func(ctx context.Context) {
 		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.sites))
 	})
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.sites), logger, registrations)
 	feed.UseTitles(service.Posts.Title)
+	service.Posts.UseCache(s.cache)
 	pages := s.pages
 	pages.TakesRegistrations = s.takeRegistrations
 	service.Posts.UsePages(pages)
@@ -136,14 +145,11 @@ func (s *Events) imageSize(ctx context.Context, site string) (string, error) {
 // Feed fails with ErrStoreAway only until the store has been open once. After that it serves what
 // it has cached.
 func (s *Events) Feed() (*events.Feed, error) {
-	serving := s.serving.Load()
-	if serving != nil {
-		return serving.feed, nil
-	}
-	if err := s.store.open(); err != nil {
+	serving, err := opened(s.store, &s.serving)
+	if err != nil {
 		return nil, err
 	}
-	return nil, ErrStoreAway
+	return serving.feed, nil
 }
 
 // Registrations opens the store if it is not open. Errors: ErrStoreAway.

@@ -2,46 +2,14 @@ package edge
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
-
-// snapshot is what was last seen of the sites in a store. It outlives a configuration,
-// so that a reload while the store is away loses no site.
-type snapshot struct {
-	mu     sync.Mutex
-	list   map[string]sites.Site
-	isRead bool // all of them, once
-}
-
-var snapshots pool.Pool[databaseKey, *snapshot]
-
-func (s *snapshot) sites() (list []sites.Site, isRead bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.list)), s.isRead
-}
-
-func (s *snapshot) keep(changes []sites.Site) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, site := range changes {
-		if site.RemovedAt.IsZero() {
-			s.list[site.Name] = site
-		} else {
-			delete(s.list, site.Name)
-		}
-	}
-	s.isRead = true
-}
 
 // changesInterval is how often the store is asked for changes. A change is live
 // on each edge that much later at most, and the time to read it.
@@ -51,6 +19,7 @@ const changesInterval = time.Second
 type follower struct {
 	served   *servedSites
 	apply    func(changes []sites.Site) // while mu is held
+	keys     string                     // of the keyring that opens the secrets
 	logger   *zap.Logger
 	started  time.Time // a moment before anything is noted
 	snapshot *snapshot
@@ -98,20 +67,20 @@ func (f *follower) Refresh(ctx context.Context) error {
 
 func (f *follower) refreshLocked(ctx context.Context) error {
 	store, before := f.store.Load(), f.revision
-	changes, last, err := store.Changes(ctx, before)
+	list, last, err := store.Changes(ctx, before)
 	if err == nil && last < before { // the store was put back to an earlier state
 		before = 0
-		changes, last, err = store.Changes(ctx, 0)
+		list, last, err = store.Changes(ctx, 0)
 	}
 	if err != nil {
 		f.failed.Store(int64(f.uptime()))
 		return err
 	}
+	f.snapshot.keep(changes{list: list, isAll: before == 0, before: before, last: last, keys: f.keys})
 	if before == 0 {
-		changes = append(changes, f.absentFrom(changes)...)
+		list = append(list, f.absentFrom(list)...)
 	}
-	f.snapshot.keep(changes)
-	f.apply(changes)
+	f.apply(list)
 	f.revision = last
 	f.isRead.Store(true)
 	f.checked.Store(int64(f.uptime()))
@@ -119,19 +88,14 @@ func (f *follower) refreshLocked(ctx context.Context) error {
 }
 
 // restore applies what was last seen of the sites, by this edge or the one before.
-func (f *follower) restore(key databaseKey, r *pool.Releases) (err error) {
-	f.snapshot, err = snapshots.Load(key, r, func() (*snapshot, error) {
-		return &snapshot{list: make(map[string]sites.Site)}, nil
-	})
-	if err != nil {
-		return err
-	}
+func (f *follower) restore(from *snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list, isRead := f.snapshot.sites()
+	f.snapshot = from
+	list, revision, isRead := f.snapshot.get(f.keys)
 	f.apply(list)
+	f.revision = revision
 	f.isRead.Store(isRead)
-	return nil
 }
 
 // absentFrom marks sites as removed that are served and not in the list.

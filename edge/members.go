@@ -225,11 +225,34 @@ func (s *Members) Site(site *Site) (*membersapi.Site, error) {
 	}
 	if now := s.sites.served.storedSite(site.Name); site.Stored && now != nil {
 		site = now // as it is in the store that is open
+		s.completeCurrent(site)
 	}
 	if open := site.members.Load(); open != nil {
 		return open, nil
 	}
 	return nil, ErrStoreAway
+}
+
+// complete has the members of a site in the store served and kept in sync, once the store answers.
+// The caller holds the lock of the sites.
+func (s *Members) complete(site *Site) {
+	serving := s.Serving()
+	if serving == nil || site.Locked != nil || site.members.Load() != nil {
+		return
+	}
+	site.members.Store(serving.open(site, declared{}))
+	if site.synced.Platform != nil {
+		serving.inbound.Put(site.Name, site.synced)
+	}
+}
+
+// completeCurrent completes a site in the store if it is still served.
+func (s *Members) completeCurrent(site *Site) {
+	s.sites.mu.Lock()
+	defer s.sites.mu.Unlock()
+	if s.sites.served.storedSite(site.Name) == site {
+		s.complete(site)
+	}
 }
 
 // Declared are the integrations of the configuration. Those without a key have theirs in the store.

@@ -1,6 +1,8 @@
 package edge
 
 import (
+	"context"
+
 	"github.com/lychgate/caddy-lychgate/pending"
 )
 
@@ -13,6 +15,16 @@ func (u *Uses) Pending() (pending.View, error) {
 		return pending.View{}, err
 	}
 	return u.PendingNow()
+}
+
+// TryNow has all that is pending of a site tried at once. Errors: ErrStoreAway, those of the store.
+func (u *Uses) TryNow(ctx context.Context, site string) error {
+	v, err := u.PendingNow()
+	if err != nil {
+		return err
+	}
+	_, _, err = v.TryNow(ctx, site)
+	return err
 }
 
 // PendingNow is Pending for callers that do not wait until the store is opened.

@@ -12,6 +12,14 @@ type runningEdge struct {
 
 func (r *runningEdge) start() { r.previous = runningNow.Swap(r) }
 
+// before returns what the edge that ran before uses, nil for none.
+func (r *runningEdge) before() *Uses {
+	if r.previous == nil {
+		return nil
+	}
+	return r.previous.uses
+}
+
 // stop has the edge before run on if this one could not be started.
 func (r *runningEdge) stop() {
 	runningNow.CompareAndSwap(r, r.previous)

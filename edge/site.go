@@ -40,6 +40,15 @@ func (s *Site) close() error {
 	return nil
 }
 
+// make makes the configuration of a site in the store of what is kept of it.
+func (s *Site) make(kept sites.Site, b *base) (err error) {
+	if s.Config, err = config.FromStore(kept); err != nil {
+		return err
+	}
+	s.Upstream, err = s.Config.Platform.Upstream(b.Placeholders)
+	return err
+}
+
 // isAs reports whether a site is as it is kept.
 func (s *Site) isAs(kept sites.Site) bool {
 	return s.revision == kept.Revision && kept.RemovedAt.IsZero() && (s.Locked == nil) == (kept.Locked == nil)

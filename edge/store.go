@@ -50,6 +50,8 @@ type databaseKey struct {
 	source string
 }
 
+func (s *openStore) key() databaseKey { return databaseKey{s.kind, s.source} }
+
 const (
 	// openTimeout is how long opening the store may take before Caddy starts
 	// without it.
@@ -108,6 +110,9 @@ func (s *openStore) open() error {
 // opened opens the store, if it is not open, and returns what one of its users runs on it.
 // Errors: ErrStoreAway, and that of opening.
 func opened[T any](s *openStore, running *atomic.Pointer[T]) (*T, error) {
+	if on := running.Load(); on != nil {
+		return on, nil
+	}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -123,7 +128,7 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
 	if s.db == nil {
-		db, err := databases.Load(databaseKey{s.kind, s.source}, &s.releases, func() (*database.DB, error) {
+		db, err := databases.Load(s.key(), &s.releases, func() (*database.DB, error) {
 			opening, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
 			return database.Open(opening, s.kind, s.source)

@@ -35,7 +35,7 @@ type StoredSites struct {
 }
 
 func newStoredSites(b *base, served *servedSites, sites *follower, uses *Uses) *StoredSites {
-	s := &StoredSites{follower: sites, base: b, updater: &updater{base: b, served: served, uses: uses, warned: make(map[string]bool)}}
+	s := &StoredSites{follower: sites, base: b, updater: &updater{base: b, served: served, uses: uses, retries: newRetrier(uses.TryNow, b.Logger), warned: make(map[string]bool)}}
 	sites.apply = s.updater.serve
 	s.restoreOnce, s.openOnce = sync.OnceValue(s.restore), sync.OnceValue(s.openStore)
 	return s
@@ -53,7 +53,13 @@ func (s *StoredSites) restore() error {
 	}
 	s.updater.logger = Sampled(s.base.Logger)
 	s.updater.metrics = loadSiteMetrics(StoredLabel, &s.base.releases)
-	return s.follower.restore(databaseKey{store.kind, store.source}, &s.base.releases)
+	seen, err := snapshots.Load(store.key(), &s.base.releases, func() (*snapshot, error) { return new(snapshot), nil })
+	if err != nil {
+		return err
+	}
+	s.updater.snapshot, s.follower.keys = seen, s.base.keyring.String()
+	s.follower.restore(seen)
+	return nil
 }
 
 // openStore is restore, and then opens the store.
@@ -100,9 +106,26 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
+	run(s.completeRestored)
+	run(s.updater.retries.run)
 	run(s.watch)
 	run(s.purger.run)
 	return nil
+}
+
+// completeRestored has the members of the sites kept in sync that were served before the store
+// answered, until ctx is done. A request for one of them does not wait for the others.
+func (s *StoredSites) completeRestored(ctx context.Context) {
+	members := s.updater.uses.members
+	if members == nil {
+		return
+	}
+	for _, site := range *s.served.inStore.Load() {
+		if ctx.Err() != nil {
+			return
+		}
+		members.completeCurrent(site)
+	}
 }
 
 // PurgeNow deletes what is kept of all removed sites, even of one that another edge may serve

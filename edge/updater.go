@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -16,9 +15,12 @@ type updater struct {
 	base    *base
 	served  *servedSites
 	uses    *Uses
-	logger  *zap.Logger     // of what may be wrong with each of many sites
-	metrics *SiteMetrics    // of all sites in the store
+	logger  *zap.Logger  // of what may be wrong with each of many sites
+	metrics *SiteMetrics // of all sites in the store
+	retries *retrier
 	warned  map[string]bool // of names and hosts that a site of the configuration has
+
+	snapshot *snapshot // of what this edge, or the one before, has made of sites
 }
 
 // serve serves sites as they are now, and all others as before, from one moment to the
@@ -28,7 +30,7 @@ func (u *updater) serve(changes []sites.Site) {
 		return
 	}
 	byName := maps.Clone(*u.served.inStore.Load())
-	var gone, locked []*Site
+	var come, gone, locked []*Site
 	for _, kept := range changes {
 		old := byName[kept.Name]
 		if old != nil && old.isAs(kept) {
@@ -50,13 +52,15 @@ func (u *updater) serve(changes []sites.Site) {
 			locked = append(locked, site)
 		}
 		byName[site.Name] = site
+		come = append(come, site)
 	}
-	for _, site := range byName { // before the first request
-		u.uses.complete(site)
+	for _, site := range come { // before the first request
+		u.uses.members.complete(site)
 	}
 	u.served.inStore.Store(&byName)
 	u.served.live.Store(u.merge(byName))
 	u.leave(gone, byName)
+	u.retryChanged(gone, byName)
 	u.logLocked(locked)
 }
 
@@ -101,15 +105,24 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 			err = fmt.Errorf("its row cannot be understood: %v", problem)
 		}
 	}()
-	of, err := config.FromStore(kept)
-	if err != nil {
-		return nil, err
-	}
-	site = &Site{Name: kept.Name, Hosts: kept.Hosts, Config: of, Metrics: u.metrics, Stored: true, Locked: kept.Locked, revision: kept.Revision}
-	if site.Upstream, err = of.Platform.Upstream(u.base.Placeholders); err != nil || site.Locked != nil {
+	site = &Site{Name: kept.Name, Hosts: kept.Hosts, Metrics: u.metrics, Stored: true, Locked: kept.Locked, revision: kept.Revision}
+	seen := u.snapshot.of(kept)
+	if seen != nil && seen.made.Load() != nil {
+		made := seen.made.Load()
+		site.Config, site.Platform, site.Upstream = made.config, made.platform, made.upstream
+	} else if err := site.make(kept, u.base); err != nil {
 		return site, err
 	}
-	return site, u.uses.open(site)
+	if site.Locked != nil {
+		return site, nil
+	}
+	if err := u.uses.open(site); err != nil {
+		return site, err
+	}
+	if seen != nil {
+		seen.made.Store(&madeSite{site.Config, site.Platform, site.Upstream})
+	}
+	return site, nil
 }
 
 // leave lets go of sites that are gone or replaced.
@@ -118,6 +131,17 @@ func (u *updater) leave(gone []*Site, byName map[string]*Site) {
 		u.uses.leave(site.Name, byName[site.Name])
 		if err := site.close(); err != nil {
 			u.base.Logger.Warn("cannot close connections to a site's platform", zap.String("site", site.Name), zap.Error(err))
+		}
+	}
+}
+
+// retryChanged has what is pending of sites tried whose platform is reached in another way than
+// before, or again after their keys could not be opened.
+func (u *updater) retryChanged(gone []*Site, byName map[string]*Site) {
+	for _, old := range gone {
+		now := byName[old.Name]
+		if now != nil && now.Locked == nil && (old.Locked != nil || !now.Config.Platform.ReachesAs(old.Config.Platform)) {
+			u.retries.add(now.Name)
 		}
 	}
 }

@@ -99,18 +99,6 @@ func (u *Uses) open(site *Site) (err error) {
 	return err
 }
 
-// complete has the members of a site in the store served and kept in sync, once the store answers.
-func (u *Uses) complete(site *Site) {
-	serving := u.members.Serving()
-	if serving == nil || site.Locked != nil || site.members.Load() != nil {
-		return
-	}
-	site.members.Store(serving.open(site, declared{}))
-	if site.synced.Platform != nil {
-		serving.inbound.Put(site.Name, site.synced)
-	}
-}
-
 // leave ends the sync of a site's members, unless they are synced with the site that replaces
 // it, nil for none.
 func (u *Uses) leave(name string, now *Site) {

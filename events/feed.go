@@ -23,24 +23,37 @@ import (
 // A stranger may ask for a list in a million ways. So a site's events are put in order once
 // for all lists of a version, and an event that several responses have is in memory once.
 type Feed struct {
-	store    Store
-	flights  singleflight.Group
-	reads    *semaphore.Weighted // of the store
-	pages    pageCache
-	listings listings
-	sites    *recent.Cache[string, siteVersion]
-	titles   func(ctx context.Context, site string) string // of publications, "" for one that is not known
+	*Cache
+	store  Store
+	titles func(ctx context.Context, site string) string // of publications, "" for one that is not known
+}
+
+// Cache is what is cached for the readers of a store. Two Feeds of the store may have it, of which
+// one replaces the other.
+type Cache struct {
+	flights      singleflight.Group
+	reads        *semaphore.Weighted // of the store
+	pages        pageCache
+	listings     listings
+	sites        *recent.Cache[string, siteVersion]
+	publications *publications
+}
+
+// NewCache makes an empty Cache.
+func NewCache() *Cache {
+	c := &Cache{
+		reads: semaphore.NewWeighted(maxReads), sites: recent.New[string, siteVersion](maxSites, versionTTL),
+		pages: pageCache{pages: make(map[pageKey]*page), maxSize: maxPageBytes}, publications: newPublications(),
+	}
+	c.listings = listings{pages: &c.pages, cached: make(map[listingKey]*listing)}
+	return c
 }
 
 // NewFeed reads nothing from the store yet.
-func NewFeed(store Store) *Feed {
-	f := &Feed{
-		store: store, reads: semaphore.NewWeighted(maxReads), sites: recent.New[string, siteVersion](maxSites, versionTTL),
-		pages: pageCache{pages: make(map[pageKey]*page), maxSize: maxPageBytes},
-	}
-	f.listings = listings{store: store, pages: &f.pages, cached: make(map[listingKey]*listing)}
-	return f
-}
+func NewFeed(store Store) *Feed { return NewCache().Feed(store) }
+
+// Feed goes on with what is cached of the store.
+func (c *Cache) Feed(store Store) *Feed { return &Feed{Cache: c, store: store} }
 
 // UseTitles has calendars called as publications are. It is called before the Feed is used.
 func (f *Feed) UseTitles(titles func(ctx context.Context, site string) string) { f.titles = titles }
@@ -98,13 +111,13 @@ func (f *Feed) List(ctx context.Context, site, name string, q PublicQuery, form 
 	}
 	key := pageKey{site: site, name: name, query: q, form: form}
 	return f.respond(ctx, key, func(ctx context.Context, of siteVersion) (*page, error) {
-		all, err := f.listings.get(ctx, listingKey{site, q.Past}, of.version)
+		all, err := f.listings.get(ctx, f.store, listingKey{site, q.Past}, of.version)
 		if err != nil {
 			return nil, err
 		}
 		chosen := all.ofType(q.Type)
 		from := min(q.From, len(chosen))
-		read, err := f.listings.read(ctx, site, chosen[from:min(from+q.Most, len(chosen))], form)
+		read, err := f.listings.read(ctx, f.store, site, chosen[from:min(from+q.Most, len(chosen))], form)
 		if err != nil {
 			return nil, err
 		}

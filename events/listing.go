@@ -65,7 +65,6 @@ func (l *listing) ofType(kind string) []*entry {
 
 // listings caches listings, and reads the events of them.
 type listings struct {
-	store Store
 	pages *pageCache
 	loads singleflight.Group
 
@@ -75,7 +74,7 @@ type listings struct {
 }
 
 // get reads the store once for each version of a site, or after responseTTL.
-func (c *listings) get(ctx context.Context, key listingKey, version int64) (*listing, error) {
+func (c *listings) get(ctx context.Context, store Store, key listingKey, version int64) (*listing, error) {
 	c.mu.Lock()
 	known := c.cached[key]
 	c.mu.Unlock()
@@ -83,7 +82,7 @@ func (c *listings) get(ctx context.Context, key listingKey, version int64) (*lis
 		return known, nil
 	}
 	loaded, err, _ := c.loads.Do(fmt.Sprintf("%d %v %s", version, key.past, key.site), func() (any, error) {
-		list, err := c.store.PublicEntries(ctx, key.site, key.past)
+		list, err := store.PublicEntries(ctx, key.site, key.past)
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +121,14 @@ type readEvents struct {
 
 // read stops at maxPage or maxCalendar bytes. An event that readers no longer find has no piece,
 // but is counted in entries.
-func (c *listings) read(ctx context.Context, site string, entries []*entry, form Form) (r readEvents, err error) {
+func (c *listings) read(ctx context.Context, store Store, site string, entries []*entry, form Form) (r readEvents, err error) {
 	most := maxPage
 	if form == Calendar {
 		most = maxCalendar
 	}
 	for cost := 0; r.entries < len(entries); {
 		batch := entries[r.entries:min(r.entries+PublicBatch, len(entries))]
-		pieces, err := c.readBatch(ctx, site, batch, form, &r)
+		pieces, err := c.readBatch(ctx, store, site, batch, form, &r)
 		if err != nil {
 			c.pages.releasePieces(r.borrowed)
 			return readEvents{}, err
@@ -148,7 +147,7 @@ func (c *listings) read(ctx context.Context, site string, entries []*entry, form
 }
 
 // readBatch takes at most PublicBatch entries. The piece of an event that is gone is nil.
-func (c *listings) readBatch(ctx context.Context, site string, batch []*entry, form Form, r *readEvents) ([]*piece, error) {
+func (c *listings) readBatch(ctx context.Context, store Store, site string, batch []*entry, form Form, r *readEvents) ([]*piece, error) {
 	slots := make([]**piece, len(batch))
 	for i, e := range batch {
 		slots[i] = e.slot(form)
@@ -164,7 +163,7 @@ func (c *listings) readBatch(ctx context.Context, site string, batch []*entry, f
 	if len(missing) == 0 {
 		return pieces, nil
 	}
-	bodies, err := c.store.Bodies(ctx, site, missing)
+	bodies, err := store.Bodies(ctx, site, missing)
 	if err != nil {
 		return nil, err
 	}

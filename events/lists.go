@@ -47,7 +47,9 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		where.Add(` AND type = ?`, q.Type)
 	}
 	if !q.From.IsZero() {
-		where.Add(` AND starts_at < ? AND over_at > ?`, q.Until.UnixMilli(), q.From.UnixMilli())
+		where.Add(` AND starts_at < ?`, q.Until.Add(zonesApart).UnixMilli()) // for the index
+		where.Add(` AND (day_from < ? AND day_until > ? OR COALESCE(day_from, ?) = ? AND starts_at < ? AND over_at > ?)`,
+			dateIn(q.Until).UnixMilli(), dateIn(q.From).UnixMilli(), noDate.UnixMilli(), noDate.UnixMilli(), q.Until.UnixMilli(), q.From.UnixMilli())
 	}
 	where.AddSearch("name", q.Text)
 	page := Page{}

@@ -49,6 +49,10 @@ type sitePages struct {
 	publications *publications
 }
 
+// UseCache has publications cached where others that go on with the store find them. It must be
+// called before Run.
+func (s *sitePages) UseCache(c *Cache) { s.publications = c.publications }
+
 // UsePages sets what the posts of events have. It must be called before Run.
 func (s *sitePages) UsePages(p Pages) { s.pages = p }
 

@@ -36,6 +36,9 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	if err := Schema.Migrate(ctx, db); err != nil {
 		return nil, err
 	}
+	if err := fillDays(ctx, db); err != nil {
+		return nil, err
+	}
 	log, err := history.New(ctx, db)
 	return &SQL{db, log}, err
 }
@@ -43,10 +46,10 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 const (
 	columns = `site, id, theme, type, content, status, revision, created_at, updated_at, shape, post, late_at, public, wanted`
 
-	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+	insertEvent = `INSERT INTO events (` + columns + `, post_id, name, starts_at, over_at, slug, day_from, day_until)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 	updateEvent = `UPDATE events SET theme = $3, type = $4, content = $5, status = $6, revision = $7, created_at = $8, updated_at = $9,
-		shape = $10, post = $11, late_at = $12, public = $13, wanted = $14, post_id = $15, name = $16, starts_at = $17, over_at = $18, slug = $19
+		shape = $10, post = $11, late_at = $12, public = $13, wanted = $14, post_id = $15, name = $16, starts_at = $17, over_at = $18, slug = $19, day_from = $20, day_until = $21
 		WHERE site = $1 AND id = $2`
 
 	// selectEvents has the work beside each event, whose columns have names of their own.
@@ -96,9 +99,6 @@ var findBodies = func() string {
 	return some.Text
 }()
 
-// noDate is the start of an event without a date.
-var noDate = time.UnixMilli(1 << 52)
-
 // argsOf has the order of columns, followed by those that lists use.
 func argsOf(e *Event) []any {
 	var slug any
@@ -110,19 +110,12 @@ func argsOf(e *Event) []any {
 		late = e.lateAt.UnixMilli()
 	}
 	starts, over := spanOf(e)
+	from, until := daysOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
 		encode(e.Shape), encode(e.Post), late, e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		from.UnixMilli(), until.UnixMilli(),
 	}
-}
-
-// An event without a date is after all others in lists.
-func spanOf(e *Event) (starts, over time.Time) {
-	w := e.When()
-	if w.Start.IsZero() {
-		return noDate, noDate
-	}
-	return w.Start, w.Over()
 }
 
 func scanEvent(row interface{ Scan(...any) error }) (Event, error) {

@@ -106,8 +106,8 @@ type Query struct {
 	Text string // in the name; each word counts
 	Type string // "" for any
 
-	// From and Until are a span that events have a part in, without its end. Both are zero for
-	// any time. Events without a date are in no span.
+	// From and Until are a span that events have a part in, without its end; events of whole days
+	// by its dates. Both are zero for any time. Events without a date are in no span.
 	From, Until time.Time
 
 	// IsLatestFirst turns the order round. Past is so in any case.

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -18,10 +19,13 @@ func MonthIn(month string, zone *time.Location) (from, until time.Time, ok bool)
 	return from, from.AddDate(0, 1, 0), err == nil
 }
 
+// tallyEvents has noDate for an event that an edge of an earlier version keeps at the same time.
+var tallyEvents = fmt.Sprintf(`SELECT starts_at, over_at, status, type, COALESCE(day_from, %[1]d), COALESCE(day_until, %[1]d) FROM events`, noDate.UnixMilli())
+
 // Tally reads a row for each event of the site, since the months depend on the zone.
 func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
 	var query database.Query
-	query.Add(`SELECT starts_at, over_at, status, type FROM events WHERE site = ? AND status <> ?`, site, string(deleted))
+	query.Add(tallyEvents+` WHERE site = ? AND status <> ?`, site, string(deleted))
 	query.AddSearch("name", q.Text)
 	rows, err := s.db.Read.QueryContext(ctx, query.Text, query.Args...)
 	if err != nil {
@@ -31,13 +35,17 @@ func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Locati
 	t := Tally{Views: make(map[View]int), Types: make(map[string]int), Months: make(map[string]int)}
 	now := s.db.Now().UnixMilli()
 	for rows.Next() {
-		var start, over int64
+		var start, over, day, until int64
 		var status, kind string
-		if err := rows.Scan(&start, &over, &status, &kind); err != nil {
+		if err := rows.Scan(&start, &over, &status, &kind, &day, &until); err != nil {
 			return Tally{}, wrap("counting events", err)
 		}
 		view := viewOf(Status(status), over, now)
 		isOfView, isOfType, isOfMonth := q.View == AllEvents || q.View == view, q.Type == "" || q.Type == kind, q.isWithin(start, over)
+		first := time.UnixMilli(start).In(zone)
+		if day != noDate.UnixMilli() {
+			first, isOfMonth = time.UnixMilli(day).UTC(), q.hasDays(day, until)
+		}
 		if isOfType && isOfMonth {
 			t.Views[view]++
 			t.Views[AllEvents]++
@@ -46,7 +54,7 @@ func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Locati
 			t.Types[kind]++
 		}
 		if isOfView && isOfType && start != noDate.UnixMilli() {
-			t.Months[time.UnixMilli(start).In(zone).Format(MonthFormat)]++
+			t.Months[first.Format(MonthFormat)]++
 		}
 	}
 	return t, wrap("counting events", rows.Err())
@@ -61,6 +69,11 @@ func viewOf(status Status, over, now int64) View {
 		return Upcoming
 	}
 	return Past
+}
+
+// hasDays is isWithin for an event of whole days, by the dates of From and Until.
+func (q Query) hasDays(from, until int64) bool {
+	return q.From.IsZero() || from < dateIn(q.Until).UnixMilli() && until > dateIn(q.From).UnixMilli()
 }
 
 // isWithin reports whether an event is between From and Until, if these are set.

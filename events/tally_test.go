@@ -116,6 +116,53 @@ func TestNarrowedLists(t *testing.T) {
 	})
 }
 
+// An event of whole days is in the months of its own dates, wherever the site is. So is one that an
+// earlier version has kept.
+func TestMonthsOfWholeDays(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store := want[*SQL](t)(NewSQL(t.Context(), db))
+		keep := func(n int, values map[string]any) {
+			t.Helper()
+			if err := store.Insert(t.Context(), Event{
+				Site: "daily", ID: fmt.Sprintf("%026d", n), Theme: "solo", Type: "fair", Status: Draft, Revision: 1, CreatedAt: updatedAt, UpdatedAt: updatedAt,
+				Values: values, Shape: Shape{Fields: []string{"event_date", endDate, "event_time_start", "event_time_end", "event_time_zone"}},
+			}, Editor{}); err != nil {
+				t.Fatalf("store.Insert: %v", err)
+			}
+		}
+		keep(1, map[string]any{"event_date": "2100-06-01", "event_time_zone": "Asia/Tokyo"})       // begins in May where the site is
+		keep(2, map[string]any{"event_date": "2100-05-31", "event_time_zone": "America/New_York"}) // ends in June there
+		keep(3, map[string]any{"event_date": "2100-05-31", endDate: "2100-06-01", "event_time_zone": "Asia/Tokyo"})
+		keep(4, map[string]any{"event_date": "2100-06-01", "event_time_start": "03:00", "event_time_end": "04:00", "event_time_zone": "Asia/Tokyo"}) // at a time, which is in May there
+		keep(5, map[string]any{})
+		berlin := want[*time.Location](t)(time.LoadLocation("Europe/Berlin"))
+		for _, version := range []string{"this version", "an earlier version"} {
+			if version == "an earlier version" {
+				if _, err := db.Write.ExecContext(t.Context(), `UPDATE events SET day_from = NULL, day_until = NULL`); err != nil {
+					t.Fatalf("db.Write.ExecContext: %v", err)
+				}
+				store = want[*SQL](t)(NewSQL(t.Context(), db))
+			}
+			for month, wanted := range map[string][]string{"2100-05": {"3", "2", "4"}, "2100-06": {"3", "1"}, "2100-07": nil} {
+				q := Query{Most: 10}
+				q.From, q.Until, _ = MonthIn(month, berlin)
+				page := want[Page](t)(store.List(t.Context(), "daily", q))
+				var got []string
+				for _, e := range page.Events {
+					got = append(got, strings.TrimLeft(e.ID, "0"))
+				}
+				if diff := cmp.Diff(wanted, got); diff != "" || page.Total != len(wanted) {
+					t.Errorf("%s, %s: got a total of %d, events (-want +got):\n%s", version, month, page.Total, diff)
+				}
+				tally := want[Tally](t)(store.Tally(t.Context(), "daily", q, berlin))
+				if diff := cmp.Diff(map[string]int{"2100-05": 3, "2100-06": 1}, tally.Months); diff != "" || tally.Views[Drafts] != len(wanted) {
+					t.Errorf("%s, %s: %d drafts in the tally, want %d, months (-want +got):\n%s", version, month, tally.Views[Drafts], len(wanted), diff)
+				}
+			}
+		}
+	})
+}
+
 func withMost(q Query, most int) Query {
 	q.Most = most
 	return q
@@ -132,8 +179,12 @@ func TestReadsUseAnIndex(t *testing.T) {
 	workOf := "SEARCH work USING INDEX sqlite_autoindex_work_1 (site=? AND kind=? AND key=?) LEFT-JOIN"
 	sorted := "USE TEMP B-TREE FOR ORDER BY"
 	for query, want := range map[string][]string{
-		`SELECT starts_at, over_at, status, type FROM events WHERE site = $1 AND status <> $2`: {"SEARCH events USING COVERING INDEX events_list (site=?)"},
-		`SELECT COUNT(*) FROM events WHERE site = $1 AND status <> $2 AND over_at > 5`:         {"SEARCH events USING COVERING INDEX events_list (site=?)"},
+		tallyEvents + ` WHERE site = $1 AND status <> $2`:                              {"SEARCH events USING COVERING INDEX events_list (site=?)"},
+		`SELECT COUNT(*) FROM events WHERE site = $1 AND status <> $2 AND over_at > 5`: {"SEARCH events USING COVERING INDEX events_list (site=?)"},
+		`SELECT COUNT(*) FROM events WHERE site = $1 AND status <> $2 AND starts_at < 5 AND (day_from < 5 AND day_until > 4 OR COALESCE(day_from, 9) = 9 AND starts_at < 5 AND over_at > 4)`: {
+			"SEARCH events USING COVERING INDEX events_list (site=? AND starts_at<?)",
+		},
+		listWithoutDays:                          {"SCAN events USING INDEX events_without_days"},
 		findEvent:                                {"SEARCH events USING INDEX sqlite_autoindex_events_1 (site=? AND id=?)", workOf},
 		findPublic:                               append(slices.Clone(ofReader), workOf, sorted),
 		findBody:                                 append(slices.Clone(ofReader), sorted),

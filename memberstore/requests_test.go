@@ -29,19 +29,19 @@ func TestRequests(t *testing.T) {
 		answered := &members.Response{Header: "{}", Body: `{"success":true}`}
 
 		steps := []struct {
-			name    string
-			request members.Request
-			at      time.Duration // since the first
-			want    members.Begun
-			err     error
-			end     bool              // the request ends before the next step
-			answer  *members.Response // of the request that ends
+			name     string
+			request  members.Request
+			at       time.Duration // since the first
+			want     members.Begun
+			err      error
+			end      bool              // the request ends before the next step
+			response *members.Response // of the request that ends
 		}{
 			{name: "first", request: r, want: members.Begun{GUID: "guid-1"}},
 			{name: "while it is under way", request: r, at: time.Second, err: members.ErrUnderWay},
 			{name: "another integration's", request: elsewhere, at: time.Second, end: true, want: members.Begun{GUID: "guid-1"}},
 			{name: "forgotten, so first again", request: elsewhere, at: 2 * time.Second, want: members.Begun{GUID: "guid-1"}},
-			{name: "after its process died", request: again, at: time.Minute, want: members.Begun{GUID: "guid-1"}, end: true, answer: answered},
+			{name: "after its process died", request: again, at: time.Minute, want: members.Begun{GUID: "guid-1"}, end: true, response: answered},
 			{name: "again", request: r, at: 2 * time.Minute, want: members.Begun{GUID: "guid-1", Response: answered}},
 			{name: "with another body", request: other, at: 2 * time.Minute, err: members.ErrOtherRequest},
 			{name: "to the end of the day", request: r, at: 24*time.Hour + time.Minute - time.Millisecond, want: members.Begun{GUID: "guid-1", Response: answered}},
@@ -55,7 +55,7 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s: BeginRequest: error %v, want none (-want +got):\n%s", step.name, err, diff)
 			}
 			if step.end {
-				if err := store.EndRequest(ctx, step.request, step.answer); err != nil {
+				if err := store.EndRequest(ctx, step.request, step.response); err != nil {
 					t.Fatalf("store.EndRequest: %v", err)
 				}
 			}

@@ -91,8 +91,8 @@ func (e editor) ask(ctx context.Context, method, target string, body any) (*http
 		return nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	return response, answer, err
+	reply, err := io.ReadAll(response.Body)
+	return response, reply, err
 }
 
 // measureEvents measures all of that.
@@ -127,17 +127,17 @@ func measureEvents(ctx context.Context, ghost *ghosttest.Ghost) error {
 	fmt.Printf("%-22s %17s %17s %17s %17s   %s\n", "median and p95", "", "of it Ghost", "a plain client", "the edge's share", "requests to Ghost")
 	page := "events?event=" + ids[0]
 	err = e.repeat(ctx, "opening the editor", before, func() error {
-		response, answer, err := e.ask(ctx, http.MethodGet, page, nil)
-		return failed(response, answer, err)
+		response, got, err := e.ask(ctx, http.MethodGet, page, nil)
+		return failed(response, got, err)
 	}, len(ids))
 	if err != nil {
 		return err
 	}
 	next := 0
 	err = e.repeat(ctx, "publishing", before, func() error {
-		response, answer, err := e.ask(ctx, http.MethodPost, "events/"+ids[next]+"/publish", nil)
+		response, got, err := e.ask(ctx, http.MethodPost, "events/"+ids[next]+"/publish", nil)
 		next++
-		return failed(response, answer, err)
+		return failed(response, got, err)
 	}, len(ids))
 	if err != nil {
 		return err
@@ -149,13 +149,13 @@ func measureEvents(ctx context.Context, ghost *ghosttest.Ghost) error {
 func (e editor) draft(ctx context.Context, count int) ([]string, error) {
 	var ids []string
 	for i := range count {
-		response, answer, err := e.ask(ctx, http.MethodPost, "events", party(fmt.Sprintf("party-%d-%d", time.Now().Unix(), i)))
+		response, got, err := e.ask(ctx, http.MethodPost, "events", party(fmt.Sprintf("party-%d-%d", time.Now().Unix(), i)))
 		if err != nil {
 			return nil, err
 		}
 		_, id, ok := strings.Cut(response.Header.Get("Location"), "/events/")
 		if response.StatusCode != http.StatusCreated || !ok {
-			return nil, fmt.Errorf("a draft: %s: %.500s", response.Status, answer)
+			return nil, fmt.Errorf("a draft: %s: %.500s", response.Status, got)
 		}
 		ids = append(ids, id)
 	}
@@ -163,9 +163,9 @@ func (e editor) draft(ctx context.Context, count int) ([]string, error) {
 }
 
 // A status other than 200 is an error too, such as 202: Ghost does not have the event yet.
-func failed(response *http.Response, answer []byte, err error) error {
+func failed(response *http.Response, body []byte, err error) error {
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.500s", response.Status, answer)
+		err = fmt.Errorf("%s: %.500s", response.Status, body)
 	}
 	return err
 }
@@ -175,10 +175,10 @@ func failed(response *http.Response, answer []byte, err error) error {
 func (e editor) hop(ctx context.Context, before *benchtest.Proxy) (float64, error) {
 	start := time.Now()
 	e.edge = before.URL + "/ghost/api/admin/"
-	response, answer, err := e.ask(ctx, http.MethodGet, "posts/?limit=1", nil)
+	response, got, err := e.ask(ctx, http.MethodGet, "posts/?limit=1", nil)
 	end := time.Now()
 	took, _ := before.Busy(start, end)
-	return (end.Sub(start) - took).Seconds() * 1e3, failed(response, answer, err)
+	return (end.Sub(start) - took).Seconds() * 1e3, failed(response, got, err)
 }
 
 // repeat does something so often, and prints how long that takes. A plain client's way to

@@ -104,14 +104,14 @@ func run(ctx context.Context) error {
 	defer caddytest.Remove()
 	posts := []byte(`{"posts":[{"title":"` + strings.Repeat("A post. ", 2500) + `"}]}`)
 	quick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := posts
+		response := posts
 		if r.URL.Path == configPath {
-			answer = []byte(config)
+			response = []byte(config)
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(response)))
 		w.Header().Set("Etag", `W/"2ab-3Ct4noXD7zQPKtUM4FksHaR+IHY"`)
-		w.Write(answer)
+		w.Write(response)
 	}))
 	defer quick.Close()
 	fmt.Printf("median of %d rounds of %s each\n%-38s %13s %13s %7s   %s\n", *rounds, *duration, "", "reverse_proxy", "staff_desk", "ratio", "Caddy's CPU time of a request")
@@ -250,14 +250,14 @@ func check(ctx context.Context, ports [2]string, l load) error {
 		if err != nil {
 			return err
 		}
-		answer, err := io.ReadAll(response.Body)
+		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil {
 			return err
 		}
-		hasScript := strings.Contains(string(answer), "/ghost/lychgate/desk/admin.js?v=")
+		hasScript := strings.Contains(string(body), "/ghost/lychgate/desk/admin.js?v=")
 		if response.StatusCode != http.StatusOK || hasScript != (way == 1 && l.path == configPath) {
-			return fmt.Errorf("%s at port %s: %s, %s", l.name, port, response.Status, answer)
+			return fmt.Errorf("%s at port %s: %s, %s", l.name, port, response.Status, body)
 		}
 	}
 	return nil

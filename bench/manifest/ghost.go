@@ -47,12 +47,12 @@ func (g *ghost) call(ctx context.Context, method, path, body string) (*http.Resp
 		return nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body) // Ghost keeps its end until it has stored the session
+	text, err := io.ReadAll(response.Body) // Ghost keeps its end until it has stored the session
 	if err != nil {
 		return nil, err
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, fmt.Errorf("%s %s: Ghost answers %s: %s", method, path, response.Status, answer)
+		return nil, fmt.Errorf("%s %s: Ghost answers %s: %s", method, path, response.Status, text)
 	}
 	return response, nil
 }

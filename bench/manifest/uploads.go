@@ -151,14 +151,14 @@ func (u *uploader) upload(ctx context.Context, client *http.Client, port int) (t
 	runtime.GC() // so that no upload pays for another
 	highest := watchHeap()
 	start := time.Now()
-	answer, err := send(client, request)
+	response, err := send(client, request)
 	took = time.Since(start)
 	heap = highest()
 	if err != nil {
 		return 0, 0, err
 	}
-	if found := strings.Contains(answer, aFinding); found != (port == u.edge.themePort) {
-		return 0, 0, fmt.Errorf("the manifest was found: %t, in %s", found, answer)
+	if found := strings.Contains(response, aFinding); found != (port == u.edge.themePort) {
+		return 0, 0, fmt.Errorf("the manifest was found: %t, in %s", found, response)
 	}
 	return took, heap, nil
 }
@@ -169,11 +169,11 @@ func send(client *http.Client, request *http.Request) (string, error) {
 		return "", err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, answer)
+		err = fmt.Errorf("%s: %s", response.Status, body)
 	}
-	return string(answer), err
+	return string(body), err
 }
 
 // watchHeap watches the heap, what is garbage in it included, until the function

@@ -52,7 +52,7 @@ func (g *ghost) addMember(ctx context.Context, email string) (string, error) {
 		return "", err
 	}
 	body := fmt.Sprintf(`{"members":[{"email":%q,"name":"Jane Doe 1","note":%q,"labels":["VIP","crm"]}]}`, email, aNote)
-	var answer []byte
+	var got []byte
 	for _, step := range []struct{ method, path, body string }{
 		{http.MethodPost, "/members/", body}, // refused if there is one
 		{http.MethodGet, "/members/?filter=" + url.QueryEscape("email:'"+email+"'"), ""},
@@ -68,15 +68,15 @@ func (g *ghost) addMember(ctx context.Context, email string) (string, error) {
 			return "", err
 		}
 		defer response.Body.Close()
-		if answer, err = io.ReadAll(response.Body); err != nil {
+		if got, err = io.ReadAll(response.Body); err != nil {
 			return "", err
 		}
 	}
 	var found struct {
 		Members []struct{ ID string }
 	}
-	if err := json.Unmarshal(answer, &found); err != nil || len(found.Members) != 1 {
-		return "", fmt.Errorf("the member is not in Ghost: %s", answer)
+	if err := json.Unmarshal(got, &found); err != nil || len(found.Members) != 1 {
+		return "", fmt.Errorf("the member is not in Ghost: %s", got)
 	}
 	return found.Members[0].ID, nil
 }
@@ -106,15 +106,15 @@ func newStopwatch(g *ghost) (*stopwatch, error) {
 		start := time.Now()
 		// The edge has the answer only once this has returned, so the time is
 		// there before anybody asks for it.
-		answer := httptest.NewRecorder()
-		proxy.ServeHTTP(answer, r)
+		response := httptest.NewRecorder()
+		proxy.ServeHTTP(response, r)
 		if strings.Contains(r.URL.Path, "/members/") { // and not where Ghost is, which is asked at the start
 			w.nanos.Add(int64(time.Since(start)))
 			w.asked.Add(1)
 		}
-		maps.Copy(rw.Header(), answer.Header())
-		rw.WriteHeader(answer.Code)
-		rw.Write(answer.Body.Bytes())
+		maps.Copy(rw.Header(), response.Header())
+		rw.WriteHeader(response.Code)
+		rw.Write(response.Body.Bytes())
 	}))
 	return w, nil
 }

@@ -209,8 +209,8 @@ func (f *fleet) reload(ctx context.Context, n int) error {
 		return err
 	}
 	defer response.Body.Close()
-	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("reloading: %s, %w: %s", response.Status, err, answer)
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("reloading: %s, %w: %s", response.Status, err, body)
 	}
 	return nil
 }

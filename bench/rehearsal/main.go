@@ -62,11 +62,11 @@ func main() {
 }
 
 func run(ctx context.Context) (missed int, err error) {
+	defer func() { err = errors.Join(err, caddytest.Remove()) }()
 	f, err := openFleet(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer caddytest.Remove()
 	defer func() { err = errors.Join(err, f.close()) }()
 	p := newPublication()
 	l := &load{kinds: p.kinds(), client: newClient(), bases: f.addresses()}
@@ -83,7 +83,7 @@ func run(ctx context.Context) (missed int, err error) {
 	faults := make(chan error, 1)
 	go func() { faults <- f.fail(ctx, l.start) }()
 	l.run(ctx)
-	if err := errors.Join(<-faults, ctx.Err()); err != nil {
+	if err := <-faults; err != nil {
 		return 0, err
 	}
 	v, err := p.verify(ctx, f)

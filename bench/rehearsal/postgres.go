@@ -23,7 +23,7 @@ import (
 )
 
 // postgres is a server with a synchronous replica, which has each transaction before its commit
-// is answered.
+// is confirmed.
 type postgres struct {
 	source string // names both, of which one can be written at a time
 

@@ -141,22 +141,22 @@ func create(n int) request {
 }
 
 func (p *publication) acceptMember(n int, t try, _ time.Time) string {
-	var answer struct {
+	var body struct {
 		Success bool   `json:"success"`
 		Code    string `json:"code"`
 		Data    struct {
 			GUID string `json:"guid"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(t.body, &answer); err != nil || t.status != http.StatusOK || !answer.Success {
-		return strings.TrimSpace(t.outcome + " " + answer.Code)
+	if err := json.Unmarshal(t.body, &body); err != nil || t.status != http.StatusOK || !body.Success {
+		return strings.TrimSpace(t.outcome + " " + body.Code)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if before, isKnown := p.members[email(n)]; isKnown && before != answer.Data.GUID {
+	if before, isKnown := p.members[email(n)]; isKnown && before != body.Data.GUID {
 		p.renumbered++
 	}
-	p.members[email(n)] = answer.Data.GUID
+	p.members[email(n)] = body.Data.GUID
 	return ""
 }
 

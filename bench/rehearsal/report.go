@@ -89,16 +89,26 @@ func printPhases(kinds []*kind) {
 	}
 }
 
-// printOutcomes prints why tries failed.
+// printOutcomes prints why tries failed, and when requests were due that failed.
 func printOutcomes(kinds []*kind) {
-	fmt.Println("\ntries that failed, by what the client got")
+	fmt.Println("\ntries that failed, by what the client got, and when requests were due whose second try failed too")
 	for _, k := range kinds {
 		var parts []string
 		for _, outcome := range slices.SortedFunc(maps.Keys(k.tries), func(a, b string) int { return cmp.Compare(k.tries[b], k.tries[a]) }) {
 			parts = append(parts, fmt.Sprintf("%d × %s", k.tries[outcome], outcome))
 		}
+		var due []time.Duration
+		for _, s := range k.samples {
+			if s.isFailed {
+				due = append(due, s.due)
+			}
+		}
+		when := ""
+		if len(due) > 0 {
+			when = fmt.Sprintf("; %.1f to %.1f s", slices.Min(due).Seconds(), slices.Max(due).Seconds())
+		}
 		if parts != nil {
-			fmt.Printf("%-18s %s\n", k.name, strings.Join(parts, ", "))
+			fmt.Printf("%-18s %s%s\n", k.name, strings.Join(parts, ", "), when)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func (e siteEdit) add(w http.ResponseWriter, r *http.Request) error {
 	for i, site := range prepared {
 		names[i] = site.Name
 	}
-	return e.answer(w, r, http.StatusCreated, names, isList)
+	return e.respond(w, r, http.StatusCreated, names, isList)
 }
 
 // readSites reads a site, or a list of them.
@@ -210,8 +210,8 @@ func readSites(body []byte) (list []config.NamedSite, isList bool, err error) {
 	return list, isList, nil
 }
 
-// answer answers with sites that were changed, when they are live here.
-func (e siteEdit) answer(w http.ResponseWriter, r *http.Request, status int, names []string, isList bool) error {
+// respond waits until the changed sites are live here, and writes them.
+func (e siteEdit) respond(w http.ResponseWriter, r *http.Request, status int, names []string, isList bool) error {
 	if err := e.stored.Refresh(r.Context()); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (e siteEdit) patch(w http.ResponseWriter, r *http.Request, patches map[stri
 	if err := e.Patch(r.Context(), patches, mayLose(r)); err != nil {
 		return err
 	}
-	return e.answer(w, r, http.StatusOK, slices.Sorted(maps.Keys(patches)), isList)
+	return e.respond(w, r, http.StatusOK, slices.Sorted(maps.Keys(patches)), isList)
 }
 
 func (e siteEdit) of(name string) endpoints {

@@ -25,9 +25,9 @@ func TestElement(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		event  map[string]any
-		answer answer
-		want   map[string]string
+		event    map[string]any
+		response response
+		want     map[string]string
 	}{
 		"can register": {party(nil), told(200, "can_register", "Come in.", nil), with(map[string]string{"message": "Come in.", "button register": "Register"})},
 		"few places": {
@@ -48,7 +48,7 @@ func TestElement(t *testing.T) {
 			"cancelled": "This event is cancelled.", "reader-time": full["reader-time"], "event-time": full["event-time"], "map": "The Pier",
 		}},
 		"none takes part":        {party(map[string]any{"access": ""}), told(500, "", "", nil), full},
-		"registration off since": {party(nil), answer{404, map[string]any{"message": "x"}, nil}, full},
+		"registration off since": {party(nil), response{404, map[string]any{"message": "x"}, nil}, full},
 		"a link for a place": {
 			party(map[string]any{"location": "https://example.com/hall", "platform_url": "https://example.com/room"}), told(200, "can_register", "Come in.", nil),
 			with(map[string]string{"map": "https://example.com/hall", "online-link": "Join online", "message": "Come in.", "button register": "Register"}),
@@ -71,10 +71,10 @@ func TestElement(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, true, c.answer)
+			s := newStage(t, true, c.response)
 			s.page("en", c.event, "body { font: 16px sans-serif }", plainTheme)
 			p := s.open(usual)
-			p.Until(fmt.Sprintf("element.state.state === '' || !element.state.event.access || element.state.message === %q", c.answer.body["message"]))
+			p.Until(fmt.Sprintf("element.state.state === '' || !element.state.event.access || element.state.message === %q", c.response.body["message"]))
 			diff(t, "parts", c.want, browser.JS[map[string]string](p, "parts()"))
 			diff(t, "hostile", any(nil), browser.JS[any](p, "window.hostile ?? null"))
 			diff(t, "links of scripts", 0, browser.JS[int](p, "[...element.shadowRoot.querySelectorAll('a')].filter(a => a.protocol === 'javascript:').length"))
@@ -121,9 +121,9 @@ func TestElementLooks(t *testing.T) {
 // What a reader presses is asked for once, and its answer shown. While the edge cannot answer,
 // they are told so, and it is asked again.
 func TestElementFlow(t *testing.T) {
-	away := answer{503, map[string]any{"message": "Ghost could not be asked who you are."}, http.Header{"Retry-After": {"1"}}}
+	away := response{503, map[string]any{"message": "Ghost could not be asked who you are."}, http.Header{"Retry-After": {"1"}}}
 	s := newStage(t, true, away, told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil), told(200, "can_register", "Come in.", nil),
-		told(200, "login_required_free", "For members.", nil), answer{422, map[string]any{"message": "Nobody.", "reason": "unknown_email"}, nil}, told(202, "login_required_free", "For members.", nil))
+		told(200, "login_required_free", "For members.", nil), response{422, map[string]any{"message": "Nobody.", "reason": "unknown_email"}, nil}, told(202, "login_required_free", "For members.", nil))
 	s.page("en", party(nil), "", plainTheme)
 	p := s.open(browser.Look{Width: 1280, Height: 900})
 	p.Until("text(part('message')) === 'No response yet. Trying again…'")
@@ -148,7 +148,7 @@ func TestElementFlow(t *testing.T) {
 	diff(t, "asked", []string{"POST " + id + ` {"email":"jane@example.com"}`, "POST " + id + ` {"email":"jane@example.com"}`}, s.requests())
 
 	// Who comes back by the mail's link is registered, and the page's address has it no more.
-	s.answers = []answer{told(200, "registered", "See you.", nil)}
+	s.responses = []response{told(200, "registered", "See you.", nil)}
 	p.Must(p.Navigate(s.URL + "/page?a=b&lychgate-registration=TOKEN&action=signup#c"))
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "asked", []string{"PUT " + id + ` {"token":"TOKEN"}`}, s.requests())
@@ -157,8 +157,8 @@ func TestElementFlow(t *testing.T) {
 
 // A reader whose press has no answer yet goes on with other things meanwhile, and no press is lost.
 func TestElementRetries(t *testing.T) {
-	away := func(seconds string) answer {
-		return answer{503, map[string]any{"message": "Away."}, http.Header{"Retry-After": {seconds}}}
+	away := func(seconds string) response {
+		return response{503, map[string]any{"message": "Away."}, http.Header{"Retry-After": {seconds}}}
 	}
 	can, is := told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil)
 	const id = "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en"
@@ -169,9 +169,9 @@ func TestElementRetries(t *testing.T) {
 		p.Until("text(part('message')) === 'Come in.'")
 		p.Do("part('register').click()")
 	}
-	again := func(page string, responses ...answer) {
+	again := func(page string, responses ...response) {
 		s.requests()
-		s.answers = responses
+		s.responses = responses
 		p.Must(p.Navigate(s.URL + page))
 	}
 	waits := "text(part('message')) === 'No response yet. Trying again…'"
@@ -189,7 +189,7 @@ func TestElementRetries(t *testing.T) {
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "asked with a network", []string{"GET " + id, "PUT " + id, "PUT " + id}, s.requests())
 
-	again("/page?lychgate-registration=TOKEN", answer{429, map[string]any{"message": "Too many."}, http.Header{"Retry-After": {"1"}}}, is)
+	again("/page?lychgate-registration=TOKEN", response{429, map[string]any{"message": "Too many."}, http.Header{"Retry-After": {"1"}}}, is)
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "asked with a link", []string{"PUT " + id + ` {"token":"TOKEN"}`, "PUT " + id + ` {"token":"TOKEN"}`}, s.requests())
 	diff(t, "address", "", browser.JS[string](p, "location.search"))
@@ -210,7 +210,7 @@ func TestElementRetries(t *testing.T) {
 	diff(t, "asked by an element that is removed", []string{"GET " + id, "PUT " + id}, s.requests())
 
 	guest := told(200, "login_required_free", "For members.", nil)
-	again("/page", guest, told(202, "login_required_free", "For members.", nil), answer{404, map[string]any{"message": "x"}, nil})
+	again("/page", guest, told(202, "login_required_free", "For members.", nil), response{404, map[string]any{"message": "x"}, nil})
 	p.Until("text(part('message')) === 'For members.'")
 	diff(t, "a mail, and none since the event is gone", []bool{true, false}, browser.JS[[]bool](p, "element.sendLink('jane@example.com').then(async is => [is, await element.sendLink('jane@example.com')])"))
 	diff(t, "state", "", browser.JS[string](p, "element.state.state + element.state.message"))
@@ -231,7 +231,7 @@ func TestElementInOddPages(t *testing.T) {
 		diff(t, lang+": countdown", want, browser.JS[string](p, "parts().countdown ?? ''"))
 		diff(t, lang+": has a date", true, browser.JS[bool](p, "!!parts()['reader-time']"))
 	}
-	s := newStage(t, false, answer{500, nil, nil})
+	s := newStage(t, false, response{500, nil, nil})
 	s.page("en", party(nil), "", `<script src="/nowhere.js"></script>`+plainTheme)
 	p := s.open(browser.Look{Width: 800, Height: 600})
 	p.Until("element?.shadowRoot.querySelector('[part=when]')")
@@ -252,7 +252,7 @@ func TestElementTimes(t *testing.T) {
 		"begun":             {-time.Minute, "published", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, false, answer{500, nil, nil})
+			s := newStage(t, false, response{500, nil, nil})
 			s.page("en", party(map[string]any{"start": time.Now().Add(c.start).UTC().Format(time.RFC3339), "end": nil, "status": c.status}), "", plainTheme)
 			p := s.open(browser.Look{Width: 800, Height: 600})
 			p.Until("element?.shadowRoot.querySelector('[part=when]')")
@@ -260,7 +260,7 @@ func TestElementTimes(t *testing.T) {
 			diff(t, "asked", []string(nil), s.requests())
 		})
 	}
-	s := newStage(t, false, answer{500, nil, nil})
+	s := newStage(t, false, response{500, nil, nil})
 	s.page("en", party(nil), "", plainTheme)
 	p := s.open(browser.Look{Width: 800, Height: 600})
 	p.Until("element?.state.calendars")
@@ -281,7 +281,7 @@ func TestElementTimes(t *testing.T) {
 // which the clocks change. Calendars get an hour where nothing says when it ends.
 func TestElementEnds(t *testing.T) {
 	type ends struct{ Here, There, Dates string }
-	s := newStage(t, false, answer{500, nil, nil})
+	s := newStage(t, false, response{500, nil, nil})
 	for name, c := range map[string]struct {
 		event map[string]any
 		want  ends
@@ -356,12 +356,12 @@ func TestElementInThemes(t *testing.T) {
 	p.Must(p.Navigate(s.URL + "/page"))
 	p.Until("element.state.message")
 	diff(t, "an own drawing", []any{false, "can_register", "Party & <b>more</b>"}, browser.JS[[]any](p, "[seen(element), element.state.state, element.state.event.name]"))
-	s.answers = []answer{told(200, "registered", "See you.", nil)}
+	s.responses = []response{told(200, "registered", "See you.", nil)}
 	diff(t, "after a change", "registered", browser.JS[string](p, `new Promise(done => {
 		document.addEventListener('statechange', () => element.state.loading || done(element.state.state));
 		element.register();
 	})`))
-	s.answers = []answer{told(200, "can_register", "Come in.", nil)}
+	s.responses = []response{told(200, "can_register", "Come in.", nil)}
 
 	s.page("en", party(nil), "", `<main><h1>Party</h1><div>A theme without known classes</div></main>`)
 	p.Must(p.Navigate(s.URL + "/page"))
@@ -379,7 +379,7 @@ func TestElementsOfAPage(t *testing.T) {
 	p.Do("part('register').click()")
 	p.Until(messages + " === 'See you.,See you.'")
 
-	s.answers = []answer{told(200, "can_register", "Come in.", nil)}
+	s.responses = []response{told(200, "can_register", "Come in.", nil)}
 	s.page("en", party(nil), "", `<div id="host"></div>`+plainTheme)
 	p.Must(p.Navigate(s.URL + "/page"))
 	p.Until("element?.state.message")

@@ -93,8 +93,8 @@ func newSite(t *testing.T, path string) *site {
 	return s
 }
 
-// do sends a request of the owner's, and returns the answer, which is not an error.
-func (s *site) do(method, path, contentType string, body io.Reader) (answer string, header http.Header) {
+// do sends a request of the owner's. The test ends unless the status is below 300.
+func (s *site) do(method, path, contentType string, body io.Reader) (content string, header http.Header) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, body)
 	if err != nil {

@@ -25,15 +25,15 @@ type stage struct {
 	*httptest.Server
 	t *testing.T
 
-	mu      sync.Mutex
-	html    string
-	css     string
-	answers []answer // the last one is repeated
-	asked   []string
+	mu        sync.Mutex
+	html      string
+	css       string
+	responses []response // the last one is repeated
+	asked     []string
 }
 
-// answer is what the server says of the reader.
-type answer struct {
+// response is what the server says of the reader.
+type response struct {
 	status int
 	body   map[string]any
 	header http.Header
@@ -43,17 +43,17 @@ var english = map[string]any{
 	"register": "Register", "cancel": "Cancel registration", "email": "Email address", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options",
 }
 
-// told is an answer with a state.
-func told(status int, state, message string, more map[string]any) answer {
+// told is a response with a state.
+func told(status int, state, message string, more map[string]any) response {
 	body := map[string]any{"state": state, "message": message, "places_left": nil, "deadline": nil, "registered_at": nil, "labels": english}
 	maps.Copy(body, more)
-	return answer{status, body, nil}
+	return response{status, body, nil}
 }
 
-func newStage(t *testing.T, registration bool, responses ...answer) *stage {
+func newStage(t *testing.T, registration bool, responses ...response) *stage {
 	t.Helper()
 	harness.NeedBrowser(t)
-	s := &stage{t: t, answers: responses}
+	s := &stage{t: t, responses: responses}
 	script := web.EventScript(web.EventOptions{Events: "/ghost/lychgate/events", Registration: registration})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ghost/lychgate/event.js", func(w http.ResponseWriter, _ *http.Request) {
@@ -91,9 +91,9 @@ func (s *stage) register(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.PathValue("id")+" "+r.URL.RawQuery+" "+string(text)))
-	a := s.answers[0]
-	if len(s.answers) > 1 {
-		s.answers = s.answers[1:]
+	a := s.responses[0]
+	if len(s.responses) > 1 {
+		s.responses = s.responses[1:]
 	}
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Type", "application/json")

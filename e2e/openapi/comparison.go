@@ -60,17 +60,17 @@ var undocumented = []string{"Connection", "Content-Length", "Date", "Server", "V
 // A calendar is compared as text; other tests read it.
 func init() { openapi3filter.RegisterBodyDecoder("text/calendar", openapi3filter.FileBodyDecoder) }
 
-// unseen are answers that the document has and no test can bring about. There
+// unseen are responses that the document has and no test can bring about. There
 // are none.
-var unseen = []answer{}
+var unseen = []responseKey{}
 
-// answer is an answer as the document has it.
-type answer struct {
+// responseKey names a response of the document.
+type responseKey struct {
 	path, method string
 	status       int
 }
 
-func (a answer) String() string {
+func (a responseKey) String() string {
 	if a.method == otherMethods {
 		a.method = "other methods"
 	}
@@ -91,7 +91,7 @@ type comparison struct {
 	document *openapi3.T
 	paths    []path
 
-	seen     map[answer]int
+	seen     map[responseKey]int
 	leftOut  map[string]int      // number by reason
 	compared map[string]struct{} // what has been, so that repetitions cost nothing
 	findings []*finding
@@ -107,7 +107,7 @@ func newComparison(server string, text []byte) (*comparison, error) {
 		return nil, err
 	}
 	c := &comparison{
-		server: server, document: document, seen: make(map[answer]int), leftOut: make(map[string]int), compared: make(map[string]struct{}),
+		server: server, document: document, seen: make(map[responseKey]int), leftOut: make(map[string]int), compared: make(map[string]struct{}),
 	}
 	parameter := regexp.MustCompile(`\\\{([^}]+)\\\}`)
 	for template, item := range document.Paths.Map() {
@@ -176,7 +176,7 @@ func (c *comparison) compare(e *exchange) error {
 		c.leftOut["passed through, as configured"]++
 		return nil
 	}
-	operation := answer{p.template, e.Method, e.Status}
+	operation := responseKey{p.template, e.Method, e.Status}
 	if p.item.GetOperation(e.Method) == nil {
 		operation.method = otherMethods
 	}
@@ -243,7 +243,7 @@ func (e *exchange) succeeded() bool {
 }
 
 // isNew reports whether this is the first time that it is asked about something.
-func (c *comparison) isNew(operation answer, header http.Header, rest ...string) bool {
+func (c *comparison) isNew(operation responseKey, header http.Header, rest ...string) bool {
 	header = maps.Clone(header)
 	delete(header, "Date")
 	delete(header, "X-Forwarded-For")
@@ -307,7 +307,7 @@ type finding struct {
 	times          int
 }
 
-func (c *comparison) find(e *exchange, operation answer, err error) {
+func (c *comparison) find(e *exchange, operation responseKey, err error) {
 	// The library appends the schema and the value, which say no more.
 	problem, _, _ := strings.Cut(err.Error(), "\nSchema:")
 	problem = strings.ReplaceAll(problem, "validation failed due to: ", "")
@@ -325,7 +325,7 @@ func (c *comparison) find(e *exchange, operation answer, err error) {
 // report writes what was compared, and what was found, and returns how many
 // findings there are.
 func (c *comparison) report(w io.Writer) int {
-	order := func(a, b answer) int { return strings.Compare(a.String(), b.String()) }
+	order := func(a, b responseKey) int { return strings.Compare(a.String(), b.String()) }
 	for _, a := range slices.SortedFunc(maps.Keys(c.seen), order) {
 		fmt.Fprintf(w, "%6d  %v\n", c.seen[a], a)
 	}
@@ -351,13 +351,13 @@ func (c *comparison) report(w io.Writer) int {
 }
 
 // documented lists all answers in the document.
-func (c *comparison) documented() []answer {
-	var all []answer
+func (c *comparison) documented() []responseKey {
+	var all []responseKey
 	for _, p := range c.paths {
 		for method, operation := range p.item.Operations() {
 			for status := range operation.Responses.Map() {
 				code, _ := strconv.Atoi(status) // 0 for a range, which nothing answers
-				all = append(all, answer{p.template, method, code})
+				all = append(all, responseKey{p.template, method, code})
 			}
 		}
 	}

@@ -42,10 +42,10 @@ func TestAddAdminScript(t *testing.T) {
 	type header = map[string]string
 	length := func(text string) string { return strconv.Itoa(len(text)) }
 	for _, test := range []struct {
-		name   string
-		method string
-		answer recorded
-		want   recorded // the same as the answer if it has no status
+		name     string
+		method   string
+		response recorded
+		want     recorded // the same as the answer if it has no status
 	}{
 		{
 			"plain", "GET",
@@ -86,14 +86,14 @@ func TestAddAdminScript(t *testing.T) {
 			var asked http.Header
 			err := AddAdminScript(w, r, ghost.Kind.AdminScript, "/ghost/admin.js?v=1", func(w http.ResponseWriter, r *http.Request) error {
 				asked = r.Header
-				for name, value := range test.answer.Header {
+				for name, value := range test.response.Header {
 					w.Header().Set(name, value)
 				}
-				w.WriteHeader(test.answer.Status)
-				half := len(test.answer.Body) / 2
-				w.Write([]byte(test.answer.Body[:half]))
+				w.WriteHeader(test.response.Status)
+				half := len(test.response.Body) / 2
+				w.Write([]byte(test.response.Body[:half]))
 				http.NewResponseController(w).Flush()
-				w.Write([]byte(test.answer.Body[half:]))
+				w.Write([]byte(test.response.Body[half:]))
 				return nil
 			})
 			if diff := cmp.Diff(http.Header{"Accept-Encoding": {"identity"}, "X-Admin": {"1"}}, asked); diff != "" || err != nil {
@@ -101,7 +101,7 @@ func TestAddAdminScript(t *testing.T) {
 			}
 			want := test.want
 			if want.Status == 0 {
-				want = test.answer
+				want = test.response
 			}
 			got := recorded{w.Code, map[string]string{}, w.Body.String()}
 			for name, values := range w.Header() {

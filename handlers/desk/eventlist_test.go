@@ -145,6 +145,7 @@ func TestMonthOfEvents(t *testing.T) {
 	h.publish(map[string]any{"name": "Night", "menu": "Cake", "event_date": "2100-06-04", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"})
 	h.create(map[string]any{"name": "Supper", "event_date": "2100-06-05", "event_time_start": "18:00", "event_time_zone": "Europe/Berlin"})
 	h.create(map[string]any{"name": "Some day"})
+	h.create(map[string]any{"name": "Fair", "event_date": "2100-07-01", "event_time_zone": "Asia/Tokyo"}) // begins in June elsewhere
 	days := func(target string) (list []string) {
 		for td := range elements(h.get(target, "Editor").body, "td") {
 			if attribute(td, "class") == "" {
@@ -162,8 +163,11 @@ func TestMonthOfEvents(t *testing.T) {
 	if diff := cmp.Diff([]string{"30 Sunday, 30 May Festival", "31 Monday, 31 May Festival"}, days("events?view=month&month=2100-05")); diff != "" {
 		t.Errorf("May (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"1 Thursday, 1 July Fair Draft"}, days("events?view=month&month=2100-07")); diff != "" {
+		t.Errorf("July (-want +got):\n%s", diff)
+	}
 	got := h.listShown("events?view=month&month=2100-06")
-	if diff := cmp.Diff([]string{"[June 2100 (2)]", "May 2100 (1)"}, got.Months); diff != "" {
+	if diff := cmp.Diff([]string{"July 2100 (1)", "[June 2100 (2)]", "May 2100 (1)"}, got.Months); diff != "" {
 		t.Errorf("months to jump to (-want +got):\n%s", diff)
 	}
 	for _, target := range []string{"events?view=month", "events?view=month&month=never"} {

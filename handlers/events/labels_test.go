@@ -31,7 +31,7 @@ func TestLabels(t *testing.T) {
 // A page says its language, and gets texts and labels in it.
 func TestAnswersInALanguage(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
-	type answer struct {
+	type response struct {
 		Message string
 		Labels  *struct{ Register string }
 	}
@@ -40,16 +40,16 @@ func TestAnswersInALanguage(t *testing.T) {
 	const english = "This event is for members. Sign in or sign up to register."
 	for _, c := range []struct {
 		query, accepted string
-		want            answer
+		want            response
 	}{
-		{"", "", answer{english, nil}},
-		{"", "de", answer{german, nil}},
-		{"?lang=de-AT", "fr", answer{german, register("Anmelden")}},
-		{"?lang=tlh", "de", answer{german, register("Anmelden")}},
-		{"?lang=tlh", "", answer{english, register("Register")}},
+		{"", "", response{english, nil}},
+		{"", "de", response{german, nil}},
+		{"?lang=de-AT", "fr", response{german, register("Anmelden")}},
+		{"?lang=tlh", "de", response{german, register("Anmelden")}},
+		{"?lang=tlh", "", response{english, register("Register")}},
 	} {
 		got, _ := d.ask("GET", "/events/party/registration"+c.query, "", "Accept-Language", c.accepted)
-		var answered answer
+		var answered response
 		if err := json.Unmarshal([]byte(got.Body), &answered); err != nil {
 			t.Fatalf("reading %s: %v", got.Body, err)
 		}

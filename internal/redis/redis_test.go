@@ -133,7 +133,7 @@ func newProxy(t *testing.T, to string) *proxy {
 				_, _ = io.Copy(server, client)
 				server.Close()
 			})
-			running.Go(func() { p.answers(client, server) })
+			running.Go(func() { p.copyReplies(client, server) })
 		}
 	})
 	t.Cleanup(func() {
@@ -158,8 +158,8 @@ func (p *proxy) end() {
 	}
 }
 
-// answers passes on what Redis answers.
-func (p *proxy) answers(client, server net.Conn) {
+// copyReplies passes on what Redis replies.
+func (p *proxy) copyReplies(client, server net.Conn) {
 	defer client.Close()
 	buffer := make([]byte, 4096)
 	for {

@@ -78,7 +78,7 @@ func (s *standIn) serve(conn net.Conn) error {
 		faults := *s.faults.Load()
 		text, isFault := faults[words[0]]
 		if !isFault {
-			text = s.answer(words)
+			text = s.reply(words)
 		}
 		if err := send(conn, text+faults["after"]); err != nil {
 			return err
@@ -122,7 +122,7 @@ func readCommand(in *bufio.Reader) (words []string, err error) {
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
-func (s *standIn) answer(words []string) string {
+func (s *standIn) reply(words []string) string {
 	host, port, _ := net.SplitHostPort(s.address)
 	switch words[0] {
 	case "HELLO":

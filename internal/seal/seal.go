@@ -73,6 +73,15 @@ func NewKeyring(secrets ...string) (*Keyring, error) {
 // CanSeal reports whether there is a secret.
 func (k *Keyring) CanSeal() bool { return len(k.keys) > 0 }
 
+// String names the secrets in their order, and tells nothing of them.
+func (k *Keyring) String() string {
+	var ids []string
+	for _, key := range k.keys {
+		ids = append(ids, key.id)
+	}
+	return strings.Join(ids, " ")
+}
+
 // Seal seals a text that belongs to something with a name. It panics if there is no
 // secret to do it with.
 func (k *Keyring) Seal(text, of string) string {

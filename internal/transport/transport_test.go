@@ -331,8 +331,8 @@ func TestProxy(t *testing.T) {
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig
 	for name, test := range map[string]struct {
-		answer string // "" for a tunnel
-		want   string
+		response string // "" for a tunnel
+		want     string
 	}{
 		"a tunnel":            {"", "200 through <nil>"},
 		"refused":             {"HTTP/1.1 407 " + secret + "\r\nContent-Length: 16\r\n\r\n" + secret, "the proxy answers 407 Proxy Authentication Required"},
@@ -359,8 +359,8 @@ func TestProxy(t *testing.T) {
 					return
 				}
 				asked <- request.Method + " " + request.RequestURI + " " + request.Header.Get("Proxy-Authorization")
-				if test.answer != "" {
-					io.WriteString(conn, test.answer)
+				if test.response != "" {
+					io.WriteString(conn, test.response)
 					return
 				}
 				up, err := net.Dial("tcp4", request.RequestURI)

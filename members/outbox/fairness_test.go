@@ -261,12 +261,12 @@ func TestFairness(t *testing.T) {
 // While 200 platforms hang, also with callers waiting, a caller of a platform that
 // answers is served soon, and callers of one that hangs are not kept waiting any more.
 func TestCallersBesideHangingPlatforms(t *testing.T) {
-	type answer struct {
+	type result struct {
 		queued bool
 		takes  time.Duration
 	}
 	_, most := deliverAll(t, 0, 200, func(o *outbox.Outbox, store *memory, _ map[string]platform.Platform) {
-		call := func(site, guid string) answer {
+		call := func(site, guid string) result {
 			begin := time.Now()
 			r := store.add(members.Record{Member: members.Member{GUID: guid, Email: guid + "@example.com"}, Site: site})
 			store.mu.Lock()
@@ -276,7 +276,7 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 			if err != nil {
 				t.Errorf("o.Deliver: %v", err)
 			}
-			return answer{d.Queued, time.Since(begin)}
+			return result{d.Queued, time.Since(begin)}
 		}
 		var calls sync.WaitGroup
 		for i := range 200 {

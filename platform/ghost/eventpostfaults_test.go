@@ -49,11 +49,11 @@ func (g *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.mu.Unlock()
 	if f == nil {
-		g.answer(w, r)
+		g.respond(w, r)
 		return
 	}
 	if f.isDone {
-		g.answer(httptest.NewRecorder(), r)
+		g.respond(httptest.NewRecorder(), r)
 	}
 	if f.hangs {
 		<-g.ended.Done()
@@ -65,7 +65,7 @@ func (g *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(f.body))
 }
 
-func (g *faulty) answer(w http.ResponseWriter, r *http.Request) {
+func (g *faulty) respond(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var sent struct {

@@ -100,7 +100,7 @@ func TestExamine(t *testing.T) {
 // A clock that is wrong and a server that is not Ghost are told apart from a wrong
 // key, which looks the same to a CRM.
 func TestExamineWhatAnswers(t *testing.T) {
-	type answer struct {
+	type response struct {
 		status int
 		body   string
 		date   time.Time
@@ -108,27 +108,27 @@ func TestExamineWhatAnswers(t *testing.T) {
 	now := time.Now()
 	config := `{"config":{"version":"6.22.0"}}`
 	for _, test := range []struct {
-		name   string
-		answer answer
-		want   platform.Examination
-		err    string
+		name     string
+		response response
+		want     platform.Examination
+		err      string
 	}{
-		{"Ghost", answer{200, config, now}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
-		{"its clock is fast", answer{200, config, now.Add(time.Hour)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
-		{"its clock is slow", answer{200, config, now.Add(-90 * time.Second)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
-		{"another server", answer{200, `{}`, now}, platform.Examination{}, "what answers is not Ghost: it has no version"},
+		{"Ghost", response{200, config, now}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
+		{"its clock is fast", response{200, config, now.Add(time.Hour)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
+		{"its clock is slow", response{200, config, now.Add(-90 * time.Second)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
+		{"another server", response{200, `{}`, now}, platform.Examination{}, "what answers is not Ghost: it has no version"},
 		{
 			"a token that is old there",
-			answer{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, now},
+			response{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, now},
 			platform.Examination{},
 			"one of the two clocks is wrong, because Ghost takes the token for an old one: Ghost answers 401 UnauthorizedError INVALID_JWT Invalid token: maxAge exceeded",
 		},
-		{"in trouble", answer{500, ``, now}, platform.Examination{}, "Ghost answers 500"},
+		{"in trouble", response{500, ``, now}, platform.Examination{}, "Ghost answers 500"},
 	} {
 		ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", test.answer.date.UTC().Format(http.TimeFormat))
-			w.WriteHeader(test.answer.status)
-			_, _ = io.WriteString(w, test.answer.body)
+			w.Header().Set("Date", test.response.date.UTC().Format(http.TimeFormat))
+			w.WriteHeader(test.response.status)
+			_, _ = io.WriteString(w, test.response.body)
 		}))
 		got, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).Examine(t.Context())
 		ghost.Close()

@@ -25,9 +25,9 @@ const (
 	// membersAPI is the path of what the publication's pages ask.
 	membersAPI = "/members/api/"
 
-	// maxReaderAnswer bounds Ghost's response about a member, in bytes. It has some 2 KB, and
+	// maxReaderResponse bounds Ghost's response about a member, in bytes. It has some 2 KB, and
 	// more with subscriptions and newsletters.
-	maxReaderAnswer = 256 << 10
+	maxReaderResponse = 256 << 10
 )
 
 // readerClient asks a Ghost who its readers are, and has it mail links to them. Strangers can
@@ -55,7 +55,7 @@ func (*readerClient) ReaderSession(cookie string) string {
 }
 
 // sendAsReader sends a request as a page of the publication does, without the edge's key.
-func (a api) sendAsReader(ctx context.Context, method, path string, body any, header ...string) (status int, answer []byte, err error) {
+func (a api) sendAsReader(ctx context.Context, method, path string, body any, header ...string) (status int, content []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
 	defer cancel()
 	var payload io.Reader
@@ -81,8 +81,8 @@ func (a api) sendAsReader(ctx context.Context, method, path string, body any, he
 		return 0, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxReaderAnswer))
-	return response.StatusCode, answer, err
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxReaderResponse))
+	return response.StatusCode, content, err
 }
 
 // Ghost answers 204 to a session that has ended, and null to that of a deleted member.

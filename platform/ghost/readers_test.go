@@ -162,7 +162,7 @@ func TestSendLink(t *testing.T) {
 				got = c.mails[len(kinds)]
 				kinds = append(kinds, body["emailType"])
 				delete(body, "emailType")
-				if want := map[string]string{"email": "jane@example.com", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderAnswer {
+				if want := map[string]string{"email": "jane@example.com", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderResponse {
 					t.Errorf("%s: sent %v, want %v", name, body, want)
 				}
 				if r.Header.Get("X-Forwarded-For") != "192.0.2.1" || r.Header.Get("Authorization") != "" {

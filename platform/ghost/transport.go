@@ -114,7 +114,7 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	return header, nil
 }
 
-func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, answer []byte, err error) {
+func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, content []byte, err error) {
 	var payload io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -152,11 +152,11 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
-	if err == nil && len(answer) > maxResponse {
+	content, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(content) > maxResponse {
 		err = errTooLong
 	}
-	return response.StatusCode, response.Header, answer, err
+	return response.StatusCode, response.Header, content, err
 }
 
 var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxResponse>>20)

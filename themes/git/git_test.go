@@ -376,9 +376,9 @@ func TestTLS(t *testing.T) {
 // An answer that is not git's is no repository without the file.
 func TestOtherAnswers(t *testing.T) {
 	for _, test := range []struct {
-		what   string
-		answer http.HandlerFunc
-		kind   error
+		what    string
+		handler http.HandlerFunc
+		kind    error
 	}{
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>Log in</html>")) }, ErrFailed},
 		{"nothing", func(http.ResponseWriter, *http.Request) {}, ErrFailed},
@@ -401,7 +401,7 @@ func TestOtherAnswers(t *testing.T) {
 		}, ErrFailed},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			started := httptest.NewServer(test.answer)
+			started := httptest.NewServer(test.handler)
 			defer started.Close()
 			_, err := read(t, Config{URL: started.URL + "/theme", Token: token})
 			expect(t, err, test.kind, "")

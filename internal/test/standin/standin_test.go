@@ -32,7 +32,7 @@ func open(t *testing.T) (*standin.Ghosts, *ghost.Client) {
 }
 
 // An edge that creates, finds, changes and deletes a member at the stand-in gets what Ghost would
-// answer. Otherwise a benchmark measures failures.
+// send. Otherwise a benchmark measures failures.
 func TestMembers(t *testing.T) {
 	g, client := open(t)
 	made, err := client.Create(t.Context(), platform.Member{Email: "Jane@example.com", Name: "Jane", Labels: []string{"crm"}, Subscribed: true})

@@ -1,0 +1,186 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/sites"
+)
+
+const firstSecret, secondSecret = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+
+// storedEdges starts edges on one file with sites in it.
+type storedEdges struct {
+	t     *testing.T
+	file  string
+	db    *database.DB
+	sites *sites.SQL
+}
+
+func newStoredEdges(t *testing.T, secret string) *storedEdges {
+	t.Helper()
+	s := &storedEdges{t: t, file: filepath.Join(t.TempDir(), "lychgate.db")}
+	keys, err := seal.NewKeyring(secret)
+	if err == nil {
+		s.db, err = database.Open(t.Context(), database.SQLite, s.file)
+	}
+	if err == nil {
+		s.sites, err = sites.NewSQL(t.Context(), s.db, keys)
+	}
+	if err != nil {
+		t.Fatalf("opening the store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.db.Close(); err != nil {
+			t.Errorf("db.Close: %v", err)
+		}
+	})
+	return s
+}
+
+// ghostSite is a site whose Ghost is away, and gets no events.
+func ghostSite(name string, hosts ...string) sites.Site {
+	return sites.Site{
+		Name: name, Hosts: hosts,
+		Settings: json.RawMessage(`{"platform":{"kind":"ghost","url":"http://127.0.0.1:1","webhooks":"off","reconcile":"off"}}`),
+		Secrets:  map[string]string{"platform.admin_key": "65f1d4e5d6a0c10001a1b2c3:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
+	}
+}
+
+// start starts an edge with everything on it.
+func (s *storedEdges) start(secrets ...string) *edge.Edge {
+	s.t.Helper()
+	e, err := edge.New(edge.Options{
+		Config: &config.Config{Store: &config.Store{Kind: "sqlite", Source: s.file}, Secrets: secrets},
+		Logger: zap.NewNop(), Registry: prometheus.NewPedanticRegistry(),
+	})
+	if err == nil {
+		_, err = e.UseMembers(config.DefaultAPIPath)
+	}
+	if err == nil {
+		_, err = e.UseThemes("staff_desk")
+	}
+	if err == nil {
+		_, err = e.UseEvents()
+	}
+	if err == nil {
+		err = e.Start()
+	}
+	if err != nil {
+		s.t.Fatalf("starting an edge: %v", err)
+	}
+	return e
+}
+
+func (s *storedEdges) end(e *edge.Edge) {
+	s.t.Helper()
+	e.Stop()
+	if err := e.Close(); err != nil {
+		s.t.Errorf("Close: %v", err)
+	}
+}
+
+func (s *storedEdges) exec(statement string) {
+	s.t.Helper()
+	if _, err := s.db.Write.ExecContext(s.t.Context(), statement); err != nil {
+		s.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// A reload with a hundred thousand sites would keep readers waiting if it read all of them again.
+// It reads those that have changed; with another secret it reads all.
+func TestReloadReadsChanges(t *testing.T) {
+	s := newStoredEdges(t, firstSecret)
+	var list []sites.Site
+	for i := range 3000 {
+		name := fmt.Sprintf("site%d", i)
+		list = append(list, ghostSite(name, name+".example"))
+	}
+	if err := s.sites.Add(t.Context(), list...); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+	served := func(e *edge.Edge) map[string]string {
+		found := make(map[string]string)
+		for _, host := range []string{"site7.example", "site8.example", "site9.example", "unread.example", "late.example"} {
+			found[host] = nameOf(e.Site(host))
+		}
+		return found
+	}
+	first := s.start(firstSecret)
+	s.exec(`UPDATE sites SET hosts = '["unread.example"]' WHERE name = 'site7'`) // without a revision: only a whole reading sees it
+	if err := s.sites.Remove(t.Context(), "site8", false); err != nil {
+		t.Fatalf("Remove: %v", err)
+	}
+	if err := s.sites.Add(t.Context(), ghostSite("late", "late.example")); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+	second := s.start(firstSecret)
+	want := map[string]string{"site7.example": "site7", "site8.example": "", "site9.example": "site9", "unread.example": "", "late.example": "late"}
+	if diff := cmp.Diff(want, served(second)); diff != "" {
+		t.Errorf("sites by host after a reload (-want +got):\n%s", diff)
+	}
+	if site := second.Site("site9.example"); site == nil || site.Platform == nil || site.Platform != first.Site("site9.example").Platform {
+		t.Error("the reload has made the platform of a site anew, want that of before, with its connections")
+	}
+	for _, host := range []string{"site9.example", "late.example"} {
+		if _, err := second.Members().Site(second.Site(host)); err != nil {
+			t.Errorf("the members of %s: %v", host, err)
+		}
+	}
+	s.end(first)
+
+	for _, secrets := range [][]string{{secondSecret}, {secondSecret, firstSecret}} {
+		next := s.start(secrets...)
+		if site, want := next.Site("site9.example"), len(secrets) == 1; site == nil || (site.Locked != nil) != want {
+			t.Errorf("a site after a reload with %d secrets: got %+v, want locked %t", len(secrets), site, want)
+		}
+		s.end(second)
+		second = next
+	}
+	s.end(second)
+}
+
+// What readers were given is not read again after a reload, whether or not the store answers.
+func TestReloadKeepsResponses(t *testing.T) {
+	s := newStoredEdges(t, firstSecret)
+	if err := s.sites.Add(t.Context(), ghostSite("daily", "daily.example")); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+	first := s.start(firstSecret)
+	list := func(e *edge.Edge) error {
+		of, err := e.UseEvents()
+		if err != nil {
+			return err
+		}
+		feed, err := of.Feed()
+		if err != nil {
+			return err
+		}
+		response, err := feed.List(t.Context(), "daily", "daily", events.PublicQuery{Most: 10}, events.JSON)
+		if err == nil {
+			response.Close()
+		}
+		return err
+	}
+	if err := list(first); err != nil {
+		t.Fatalf("the list before: %v", err)
+	}
+	second := s.start(firstSecret)
+	s.exec(`DROP TABLE events`)
+	if err := list(second); err != nil {
+		t.Errorf("the list after a reload: %v", err)
+	}
+	s.end(first)
+	s.end(second)
+}
