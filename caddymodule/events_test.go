@@ -72,18 +72,18 @@ type event struct {
 
 // events asks the staff's JSON about events, and fails the test unless the answer has a
 // status.
-func (h *homepage) events(status int, method, path, body string, header ...string) (e event, answer response) {
+func (h *homepage) events(status int, method, path, body string, header ...string) (e event, got response) {
 	h.t.Helper()
 	header = append([]string{"Cookie", h.owner, "Origin", h.base, "Content-Type", "application/json"}, header...)
-	answer, err := h.sendBody(method, "/ghost/lychgate/desk/events"+path, body, header...)
-	if err != nil || answer.Status != status {
-		h.t.Fatalf("%s %s: got %v, %v, want no error, status %v", method, path, answer, err, status)
+	got, err := h.sendBody(method, "/ghost/lychgate/desk/events"+path, body, header...)
+	if err != nil || got.Status != status {
+		h.t.Fatalf("%s %s: got %v, %v, want no error, status %v", method, path, got, err, status)
 	}
-	if strings.HasPrefix(answer.Body, `{"id"`) {
-		h.decode(answer.Body, &e)
-		e.tag = answer.Header["Etag"]
+	if strings.HasPrefix(got.Body, `{"id"`) {
+		h.decode(got.Body, &e)
+		e.tag = got.Header["Etag"]
 	}
-	return e, answer
+	return e, got
 }
 
 // eventBody is an event of the type webinar, as JSON.
@@ -106,11 +106,11 @@ func TestEvents(t *testing.T) {
 		"name": name, "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",
 		"description": "With wine.", "location": "The Pier", "access": "free", "platform_url": "https://meet.example.com/1", "rsvp_labels": []string{"guests"},
 	}
-	draft, answer := h.events(201, "POST", "", h.eventBody(values))
-	if answer.Header["Location"] != "/ghost/lychgate/desk/events/"+draft.ID || draft.Post != nil || draft.Status != "draft" ||
+	draft, reply := h.events(201, "POST", "", h.eventBody(values))
+	if reply.Header["Location"] != "/ghost/lychgate/desk/events/"+draft.ID || draft.Post != nil || draft.Status != "draft" ||
 		draft.tag != fmt.Sprintf(`"%d"`, draft.Revision) || fmt.Sprint(draft.Problems) != "[{speaker Speaker is required.}]" {
 		t.Errorf(`events = %+v, %v, want Location %q, no post, status "draft", tag %v, problems "[{speaker Speaker is required.}]"`,
-			draft, answer, "/ghost/lychgate/desk/events/"+draft.ID, fmt.Sprintf(`"%d"`, draft.Revision))
+			draft, reply, "/ghost/lychgate/desk/events/"+draft.ID, fmt.Sprintf(`"%d"`, draft.Revision))
 	}
 	if list := h.do("GET", "/ghost/lychgate/events"); list.Body != `{"events":[],"total":0,"next":null,"messages":{}}` {
 		t.Errorf("readers see a draft: %v", list)
@@ -128,8 +128,8 @@ func TestEvents(t *testing.T) {
 	if again, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag); again.tag != saved.tag {
 		t.Errorf("sent again, as if the answer had been lost: %s, not %s", again.tag, saved.tag)
 	}
-	if _, answer := h.events(412, "PUT", "/"+draft.ID, h.eventBody(map[string]any{"name": "Another"}), "If-Match", draft.tag); answer.Body != `{"message":"The event was changed since it was read. Read it again."}`+"\n" {
-		t.Errorf("events = %v, want body %q", answer, `{"message":"The event was changed since it was read. Read it again."}`+"\n")
+	if _, stale := h.events(412, "PUT", "/"+draft.ID, h.eventBody(map[string]any{"name": "Another"}), "If-Match", draft.tag); stale.Body != `{"message":"The event was changed since it was read. Read it again."}`+"\n" {
+		t.Errorf("events = %v, want body %q", stale, `{"message":"The event was changed since it was read. Read it again."}`+"\n")
 	}
 	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "", "If-Match", saved.tag)
 	slug, _ := published.Values["slug"].(string)
@@ -273,11 +273,11 @@ func TestEventSettings(t *testing.T) {
 // updatedAt is as Ghost writes it.
 func (h *homepage) updatedAt(id string) string {
 	h.t.Helper()
-	var answer struct {
+	var response struct {
 		Posts []struct {
 			UpdatedAt string `json:"updated_at"`
 		}
 	}
-	h.decode(h.ghost("GET", "/posts/"+id+"/", ""), &answer)
-	return answer.Posts[0].UpdatedAt
+	h.decode(h.ghost("GET", "/posts/"+id+"/", ""), &response)
+	return response.Posts[0].UpdatedAt
 }

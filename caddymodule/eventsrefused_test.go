@@ -374,8 +374,8 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
 		text, _ := h.events(201, "POST", "", body)
 		p.begin(fault)
-		if got, answer := h.events(202, "POST", "/"+text.ID+"/write", ""); got.Pending == nil {
-			t.Errorf("%s: write: %v", name, answer)
+		if got, response := h.events(202, "POST", "/"+text.ID+"/write", ""); got.Pending == nil {
+			t.Errorf("%s: write: %v", name, response)
 		}
 		h.events(202, "PUT", "/"+text.ID, strings.Replace(body, "Ada", "Bea", 1))
 		p.fix()
@@ -386,8 +386,8 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		draft, _ := h.events(201, "POST", "", body)
 		p.begin(fault)
 		for _, action := range []string{"publish", "cancel", "publish"} {
-			if got, answer := h.events(202, "POST", "/"+draft.ID+"/"+action, ""); got.Pending == nil {
-				t.Errorf("%s: events = %s: %v, want a pending", name, action, answer)
+			if got, response := h.events(202, "POST", "/"+draft.ID+"/"+action, ""); got.Pending == nil {
+				t.Errorf("%s: events = %s: %v, want a pending", name, action, response)
 			}
 		}
 		p.fix()

@@ -31,13 +31,13 @@ type healthAnswer struct {
 func health(t testing.TB, admin func(method, path string) (int, string)) (healthAnswer, string) {
 	t.Helper()
 	status, text := admin("GET", "/lychgate/health")
-	answer := healthAnswer{Status: status}
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+	response := healthAnswer{Status: status}
+	if err := json.Unmarshal([]byte(text), &response); err != nil {
 		t.Fatalf("json.Unmarshal: %s: %v", text, err)
 	}
-	problem := answer.Problem
-	answer.Problem = ""
-	return answer, problem
+	problem := response.Problem
+	response.Problem = ""
+	return response, problem
 }
 
 const healthGlobal = "{\n{{global}}\n{{admin}}\n"

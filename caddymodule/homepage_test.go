@@ -68,11 +68,11 @@ homepage_curation:
 // ghost asks Ghost's own API as the owner, and fails the test unless it does what is asked.
 func (h *homepage) ghost(method, target, body string) string {
 	h.t.Helper()
-	answer, err := h.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", h.base, "Cookie", h.owner)
-	if err != nil || answer.Status >= 300 {
-		h.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, answer, err)
+	response, err := h.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", h.base, "Cookie", h.owner)
+	if err != nil || response.Status >= 300 {
+		h.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, response, err)
 	}
-	return answer.Body
+	return response.Body
 }
 
 func (h *homepage) activeTheme() string {
@@ -121,15 +121,15 @@ func (h *homepage) addPost(title string, hour int, tags ...string) string {
 	if err != nil {
 		h.t.Fatalf("json.Marshal: %v", err)
 	}
-	var answer struct{ Posts []struct{ ID string } }
-	h.decode(h.ghost("POST", "/posts/", string(body)), &answer)
-	return answer.Posts[0].ID
+	var response struct{ Posts []struct{ ID string } }
+	h.decode(h.ghost("POST", "/posts/", string(body)), &response)
+	return response.Posts[0].ID
 }
 
 // kind is posts or tags, and filter is in NQL.
 func (h *homepage) ids(kind, filter string) (ids []string) {
 	h.t.Helper()
-	var answer map[string][]struct{ ID string }
+	var response map[string][]struct{ ID string }
 	var envelope map[string]json.RawMessage
 	text := h.ghost("GET", "/"+kind+"/?limit=100&filter="+url.QueryEscape(filter), "")
 	h.decode(text, &envelope)
@@ -138,8 +138,8 @@ func (h *homepage) ids(kind, filter string) (ids []string) {
 	if err != nil {
 		h.t.Fatalf("json.Marshal: %v", err)
 	}
-	h.decode(string(rest), &answer)
-	for _, one := range answer[kind] {
+	h.decode(string(rest), &response)
+	for _, one := range response[kind] {
 		ids = append(ids, one.ID)
 	}
 	return ids
@@ -148,11 +148,11 @@ func (h *homepage) ids(kind, filter string) (ids []string) {
 // tags removes the suffix that makes the slugs this test's.
 func (h *homepage) tags(id string) (slugs []string) {
 	h.t.Helper()
-	var answer struct {
+	var response struct {
 		Posts []struct{ Tags []struct{ Slug string } }
 	}
-	h.decode(h.ghost("GET", "/posts/"+id+"/?include=tags", ""), &answer)
-	for _, tag := range answer.Posts[0].Tags {
+	h.decode(h.ghost("GET", "/posts/"+id+"/?include=tags", ""), &response)
+	for _, tag := range response.Posts[0].Tags {
 		slugs = append(slugs, strings.TrimSuffix(tag.Slug, "-"+h.unique))
 	}
 	return slugs
@@ -162,11 +162,11 @@ func (h *homepage) tags(id string) (slugs []string) {
 func (h *homepage) ask(method, path, body string, header ...string) response {
 	h.t.Helper()
 	header = append([]string{"Cookie", h.owner, "Origin", h.base}, header...)
-	answer, err := h.sendBody(method, "/ghost/lychgate/curation"+path, body, header...)
+	got, err := h.sendBody(method, "/ghost/lychgate/curation"+path, body, header...)
 	if err != nil {
 		h.t.Fatalf("%s %s: sendBody: %v", method, path, err)
 	}
-	return answer
+	return got
 }
 
 // slot is what the API says of a slot, with the posts' titles alone.
@@ -195,12 +195,12 @@ func (h *homepage) plain(s shownSlot) slot {
 
 func (h *homepage) slots() (slots []slot) {
 	h.t.Helper()
-	answer := h.ask("GET", "", "")
-	if answer.Status != http.StatusOK {
-		h.t.Fatalf("got %v, want status 200", answer)
+	response := h.ask("GET", "", "")
+	if response.Status != http.StatusOK {
+		h.t.Fatalf("got %v, want status 200", response)
 	}
 	var shown struct{ Sections []struct{ Slots []shownSlot } }
-	h.decode(answer.Body, &shown)
+	h.decode(response.Body, &shown)
 	for _, section := range shown.Sections {
 		for _, s := range section.Slots {
 			slots = append(slots, h.plain(s))
@@ -212,23 +212,23 @@ func (h *homepage) slots() (slots []slot) {
 // change fills or clears a slot, and returns it as the answer has it.
 func (h *homepage) change(method, path, body string) slot {
 	h.t.Helper()
-	answer := h.ask(method, path, body)
-	if answer.Status != http.StatusOK {
-		h.t.Fatalf("%s %s: got %v, want status 200", method, path, answer)
+	response := h.ask(method, path, body)
+	if response.Status != http.StatusOK {
+		h.t.Fatalf("%s %s: got %v, want status 200", method, path, response)
 	}
 	var shown shownSlot
-	h.decode(answer.Body, &shown)
+	h.decode(response.Body, &shown)
 	return h.plain(shown)
 }
 
 func (h *homepage) picked(path string) (titles []string) {
 	h.t.Helper()
-	answer := h.ask("GET", path, "")
-	if answer.Status != http.StatusOK {
-		h.t.Fatalf("%s: got %v, want status 200", path, answer)
+	response := h.ask("GET", path, "")
+	if response.Status != http.StatusOK {
+		h.t.Fatalf("%s: got %v, want status 200", path, response)
 	}
 	var shown struct{ Posts []struct{ Title string } }
-	h.decode(answer.Body, &shown)
+	h.decode(response.Body, &shown)
 	for _, p := range shown.Posts {
 		titles = append(titles, strings.TrimSuffix(p.Title, " "+h.unique))
 	}

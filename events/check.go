@@ -76,7 +76,7 @@ func (s *Posts) recheck(e *Event, changed []string) {
 	}
 }
 
-// postProblems returns why the platform would not take the post of an event whose fields are right.
+// postProblems is for an event whose fields are valid: the platform may still refuse its post.
 func (s *Posts) postProblems(e *Event) []manifest.Problem {
 	limits := s.limits(e.Site)
 	problems := e.typeProblems(limits)
@@ -86,7 +86,7 @@ func (s *Posts) postProblems(e *Event) []manifest.Problem {
 	return problems
 }
 
-// typeProblems returns what the theme says of an event's post that the platform would not take.
+// typeProblems checks what the theme says of the event's post: the platform may refuse long texts.
 func (e *Event) typeProblems(limits platform.PostLimits) []manifest.Problem {
 	var found []manifest.Problem
 	if wrong := tooLong(e.Shape.Label, limits.Title); wrong != "" && e.Text("name") == "" {

@@ -104,7 +104,7 @@ func (l *labelled) sync() {
 			return
 		}
 	}
-	l.t.Fatal("the platform does not have the labels after 20 attempts")
+	l.t.Fatal("the labels are pending after 20 attempts, want them on the platform")
 }
 
 func (l *labelled) has(what string, want ...string) {

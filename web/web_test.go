@@ -20,7 +20,7 @@ func TestListIsTheServers(t *testing.T) {
 		t.Fatalf("list.Write: %v", err)
 	}
 	if !bytes.Equal(source, want) {
-		t.Error("inbox-button.js has another list than the classifier: run go generate ./web")
+		t.Error("inbox-button.js has another list, want that of the classifier: run go generate ./web")
 	}
 }
 

@@ -71,25 +71,25 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return useMethod(w, http.MethodGet)
 	}
-	answer := health{Store: "none", Sites: []string{}}
+	response := health{Store: "none", Sites: []string{}}
 	app, err := running()
 	if err == nil {
-		answer.Sites = slices.AppendSeq(answer.Sites, slices.Values(app.Names()))
-		answer.StoredSites = app.Edge.Stored().Count()
-		answer.Store = app.Edge.StoreKind()
+		response.Sites = slices.AppendSeq(response.Sites, slices.Values(app.Names()))
+		response.StoredSites = app.Edge.Stored().Count()
+		response.Store = app.Edge.StoreKind()
 		err = app.Edge.AskStore(r.Context())
 	}
 	status := http.StatusOK
-	if answer.Healthy = err == nil; !answer.Healthy {
-		status, answer.Problem = http.StatusServiceUnavailable, err.Error()
+	if response.Healthy = err == nil; !response.Healthy {
+		status, response.Problem = http.StatusServiceUnavailable, err.Error()
 		if app != nil {
-			answer.FromMemory = app.Edge.FromMemory()
+			response.FromMemory = app.Edge.FromMemory()
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	return json.NewEncoder(w).Encode(answer)
+	return json.NewEncoder(w).Encode(response)
 }
 
 // Interface guards

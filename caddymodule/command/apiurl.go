@@ -32,8 +32,7 @@ type apiServer struct {
 // apiServers are the HTTP servers that have a members_api, in the order of their names.
 type apiServers []*apiServer
 
-// url returns where the members API is at a host. An address with https comes before others: a
-// caller sends its key there.
+// url prefers an address with https: a caller sends its key there.
 func (all apiServers) url(host string) string {
 	var first string
 	for _, isFor := range []func(*apiServer) (path string, ok bool){

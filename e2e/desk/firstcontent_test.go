@@ -118,20 +118,20 @@ func (s *site) timeList(staff *caller, before *benchtest.Proxy) {
 	s.t.Helper()
 	s.keepDrafts(270)
 	for i := range 30 {
-		status, answer := staff.ask("POST", "/ghost/lychgate/desk/events", "application/json", strings.NewReader(fmt.Sprintf(
+		status, body := staff.ask("POST", "/ghost/lychgate/desk/events", "application/json", strings.NewReader(fmt.Sprintf(
 			`{"theme": "source", "type": "party", "values": {"name": "Evening %d", "event_date": "%s", "description": "Two hours about what lets people in."}}`,
 			i, time.Date(2100, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))))
 		var event struct{ ID string }
-		if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
-			s.t.Fatalf("creating event %d: got status %d, %s, %v, want 201", i, status, answer, err)
+		if err := json.Unmarshal([]byte(body), &event); err != nil || status != http.StatusCreated {
+			s.t.Fatalf("creating event %d: got status %d, %s, %v, want 201", i, status, body, err)
 		}
-		if status, answer := staff.ask("POST", "/ghost/lychgate/desk/events/"+event.ID+"/publish", "application/json", nil); status != http.StatusOK && status != http.StatusAccepted {
-			s.t.Fatalf("publishing event %d: got status %d, %s, want 200 or 202", i, status, answer)
+		if status, body := staff.ask("POST", "/ghost/lychgate/desk/events/"+event.ID+"/publish", "application/json", nil); status != http.StatusOK && status != http.StatusAccepted {
+			s.t.Fatalf("publishing event %d: got status %d, %s, want 200 or 202", i, status, body)
 		}
 	}
 	wait.Until(s.t, func() string { // a slow Ghost has them later
-		_, answer := staff.ask("GET", "/ghost/lychgate/desk/events?view=upcoming", "", nil)
-		if strings.Contains(answer, `"pending":{`) {
+		_, body := staff.ask("GET", "/ghost/lychgate/desk/events?view=upcoming", "", nil)
+		if strings.Contains(body, `"pending":{`) {
 			return "events are pending"
 		}
 		return ""

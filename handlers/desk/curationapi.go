@@ -147,16 +147,16 @@ func (a *curationRequest) show(ctx context.Context) (response api.Response, err 
 	if err != nil {
 		return response, a.failed(err)
 	}
-	answer := homepageResponse{a.home.Theme, a.home.IsLatest, []sectionResponse{}}
+	homepage := homepageResponse{a.home.Theme, a.home.IsLatest, []sectionResponse{}}
 	for _, section := range a.home.Declared.Sections {
 		of := sectionResponse{section.Key, section.Name, section.Description, section.Picker, nil}
 		for range section.Slots {
 			of.Slots = append(of.Slots, a.slot(shown[0]))
 			shown = shown[1:]
 		}
-		answer.Sections = append(answer.Sections, of)
+		homepage.Sections = append(homepage.Sections, of)
 	}
-	return api.Response{Body: answer}, nil
+	return api.Response{Body: homepage}, nil
 }
 
 // Errors of the curation API.
@@ -276,30 +276,30 @@ func (a *curationRequest) failed(err error) error {
 }
 
 func (a *curationRequest) slot(s curation.Slot) slotResponse {
-	answer := slotResponse{Slot: s.Slot, Posts: a.posts(s.Posts), Total: s.Total}
+	response := slotResponse{Slot: s.Slot, Posts: a.posts(s.Posts), Total: s.Total}
 	if m := s.Move; m != nil {
-		answer.Pending = &pendingResponse{Since: api.Time(m.WantedAt), Problem: m.Problem}
+		response.Pending = &pendingResponse{Since: api.Time(m.WantedAt), Problem: m.Problem}
 		if m.Post != "" {
-			answer.Pending.Post = &m.Post
+			response.Pending.Post = &m.Post
 		}
 	}
-	return answer
+	return response
 }
 
 func (a *curationRequest) posts(list []platform.Post) []postResponse {
-	answers := []postResponse{}
+	responses := []postResponse{}
 	for _, p := range list {
-		answer := postResponse{ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit}
+		response := postResponse{ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit}
 		if p.Picture != "" {
-			answer.Picture = &p.Picture
+			response.Picture = &p.Picture
 		}
 		if !p.PublishedAt.IsZero() {
-			answer.PublishedAt = new(api.Time(p.PublishedAt))
+			response.PublishedAt = new(api.Time(p.PublishedAt))
 		}
 		if !p.UpdatedAt.IsZero() {
-			answer.UpdatedAt = new(api.Time(p.UpdatedAt))
+			response.UpdatedAt = new(api.Time(p.UpdatedAt))
 		}
-		answers = append(answers, answer)
+		responses = append(responses, response)
 	}
-	return answers
+	return responses
 }

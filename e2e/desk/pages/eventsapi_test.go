@@ -29,16 +29,16 @@ func (r *room) answersEvents(w http.ResponseWriter, request *http.Request) bool 
 		json.NewEncoder(w).Encode(map[string]any{"others": r.others, "revision": 1})
 	case !isPage && (strings.HasPrefix(path, eventhandlers.EventsPath+"/") || path == eventhandlers.EventsPath || path == eventhandlers.LabelsPath):
 		api := eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
-		answer := httptest.NewRecorder()
-		api.Serve(answer, request, r.Site.Events, netip.MustParseAddr("192.0.2.1"))
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
+		response := httptest.NewRecorder()
+		api.Serve(response, request, r.Site.Events, netip.MustParseAddr("192.0.2.1"))
+		maps.Copy(w.Header(), response.Header())
+		w.WriteHeader(response.Code)
 		if r.loses() { // in the middle: of one that did not begin, browsers send the request again
-			w.Write(answer.Body.Bytes()[:10])
+			w.Write(response.Body.Bytes()[:10])
 			http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}
-		w.Write(answer.Body.Bytes())
+		w.Write(response.Body.Bytes())
 	default:
 		return false
 	}

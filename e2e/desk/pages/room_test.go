@@ -99,17 +99,17 @@ func (r *room) desk(w http.ResponseWriter, request *http.Request) {
 	if r.answersEvents(w, request) {
 		return
 	}
-	answer := httptest.NewRecorder()
-	r.Desk.Serve(answer, request, r.Site, netip.MustParseAddr("192.0.2.1"))
-	maps.Copy(w.Header(), answer.Header())
-	policy := answer.Header().Get("Content-Security-Policy") + "; report-uri /csp"
+	response := httptest.NewRecorder()
+	r.Desk.Serve(response, request, r.Site, netip.MustParseAddr("192.0.2.1"))
+	maps.Copy(w.Header(), response.Header())
+	policy := response.Header().Get("Content-Security-Policy") + "; report-uri /csp"
 	if browser.Name() == "webkit" { // where a narrow page is in a frame
 		policy = strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors 'self'", 1)
 	}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Del("Content-Length")
-	w.WriteHeader(answer.Code)
-	body := answer.Body.Bytes()
+	w.WriteHeader(response.Code)
+	body := response.Body.Bytes()
 	if r.noScript {
 		body = scriptOf.ReplaceAll(body, nil)
 	}

@@ -97,8 +97,7 @@ const (
 	readerPath = "/members/api/member/"
 )
 
-// split returns the site of a path, and the path below Ghost's Admin API or, for readers, below
-// Ghost's address.
+// rest is below Ghost's Admin API, or below Ghost's address for readers.
 func split(path string) (site, rest string) {
 	if site, rest, ok := strings.Cut(path, adminAPI); ok {
 		return strings.Trim(site, "/"), rest
