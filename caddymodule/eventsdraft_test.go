@@ -86,3 +86,24 @@ func TestTextOfADraft(t *testing.T) {
 		t.Errorf("an event of a type that is gone (-want +got): %s", diff)
 	}
 }
+
+// A draft whose texts are too long for its page stays one when staff give its post the name that it lacks
+// and publish it, as the desk would not publish it either. Its problems say why.
+func TestStaffPublishTooMuch(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	h := newEvents(t, startEdge(t, nil, eventsConfig(sqliteStore(t), url, key, "6000 1m")), key)
+	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"event_date": "2031-05-01", "speaker": strings.Repeat("x", 65000)}))
+	written, _ := h.events(200, "POST", "/"+draft.ID+"/write", "")
+	h.ghost("PUT", "/posts/"+written.Post.ID+"/", fmt.Sprintf(`{"posts":[{"title":%q,"status":"published","updated_at":%q}]}`, "Ball "+h.unique, h.updatedAt(written.Post.ID)))
+	got, _ := h.events(200, "GET", "/"+draft.ID, "")
+	type problem = struct{ Field, Message string }
+	type state struct {
+		Status, Post string
+		Name         any
+		Problems     []problem
+	}
+	want := state{"draft", "published", "Ball " + h.unique, []problem{{"description", "The event's texts are too long for its page all together. Shorten them."}}}
+	if diff := cmp.Diff(want, state{got.Status, got.Post.Status, got.Values["name"], got.Problems}); diff != "" || got.Pending != nil {
+		t.Errorf("pending %+v, want nothing; the event (-want +got):\n%s", got.Pending, diff)
+	}
+}

@@ -78,8 +78,15 @@ func TestRightKeySendsWhatWaits(t *testing.T) {
 	})
 }
 
-// So does one who writes another address into the Caddyfile and reloads it.
-func TestReloadWithAnotherAddressSendsWhatWaits(t *testing.T) {
+// So does one who writes another address into the Caddyfile and reloads it, or restarts Caddy, as
+// for another key in its environment.
+func TestAnotherAddressSendsWhatWaits(t *testing.T) {
+	for name, isRestart := range map[string]bool{"reload": false, "restart": true} {
+		t.Run(name, func(t *testing.T) { testAnotherAddress(t, isRestart) })
+	}
+}
+
+func testAnotherAddress(t *testing.T, isRestart bool) {
 	url, key := ghosttest.Real(t)
 	store := sqliteStore(t)
 	config := func(url string) string {
@@ -98,6 +105,9 @@ func TestReloadWithAnotherAddressSendsWhatWaits(t *testing.T) {
 		return ""
 	})
 	postponePending(t, database.SQLite, strings.TrimPrefix(store, "sqlite "), 1)
+	if isRestart {
+		e.load("{\n{{global}}\n{{admin}}\n}\n")
+	}
 	e.load(config(url))
 	wait.Until(t, func() string {
 		_, text := adminOf(t, e.adminSocket)("GET", "/lychgate/pending?site=daily")

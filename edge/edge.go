@@ -74,14 +74,16 @@ func (e *Edge) Start() error {
 }
 
 // retryChanged has what is pending of sites of the configuration tried whose platform is reached
-// in another way than before a reload.
+// in another way than before a reload. After a restart, which is how Caddy gets another environment
+// with keys, it may be any.
 func (e *Edge) retryChanged() {
 	before := e.running.before()
-	if before == nil {
-		return
-	}
 	for name, site := range e.byName {
-		if old := before.sites.served.byName[name]; old != nil && !site.Config.Platform.ReachesAs(old.Config.Platform) {
+		var old *Site
+		if before != nil {
+			old = before.sites.served.byName[name]
+		}
+		if before == nil || old != nil && !site.Config.Platform.ReachesAs(old.Config.Platform) {
 			e.stored.updater.retries.add(name)
 		}
 	}

@@ -57,7 +57,7 @@ func (s *StoredSites) restore() error {
 	if err != nil {
 		return err
 	}
-	s.updater.snapshot, s.follower.keys = seen, s.base.keyring.String()
+	s.updater.snapshot, s.keys = seen, s.base.keyring.String()
 	s.follower.restore(seen)
 	return nil
 }

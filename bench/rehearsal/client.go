@@ -13,8 +13,13 @@ import (
 	"time"
 )
 
-// patience is how long a client waits for a response before it asks another edge.
-const patience = 5 * time.Second
+const (
+	// responseTimeout is how long a client waits for a response before it asks another edge.
+	responseTimeout = 5 * time.Second
+
+	// maxUnderWay bounds the requests of a kind that are under way at once.
+	maxUnderWay = 500
+)
 
 // request is what a client sends.
 type request struct {
@@ -42,7 +47,7 @@ func newClient() *http.Client {
 
 // ask sends a request to an edge.
 func ask(ctx context.Context, client *http.Client, base string, r request) try {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	sent, err := http.NewRequestWithContext(ctx, r.method, base+r.path, strings.NewReader(r.body))
 	if err != nil {

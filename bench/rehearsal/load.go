@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// maxUnderWay bounds the requests of a kind that are under way at once.
-const maxUnderWay = 500
-
 // kind is a kind of requests, which are sent at a fixed rate: a client does not wait for those of
 // others.
 type kind struct {
@@ -71,7 +68,7 @@ func (l *load) send(ctx context.Context, k *kind) {
 		select {
 		case underWay <- struct{}{}:
 		default:
-			k.keep(sample{due: due, isFailed: true}, "not sent: 500 are under way")
+			k.keep(sample{due: due, isFailed: true}, "not sent: too many are under way")
 			continue
 		}
 		all.Go(func() {

@@ -24,7 +24,7 @@ func TestAtHome(t *testing.T) {
 	p.Do("location.hash = '#/posts'")
 	p.Until("location.hash === '#/posts' && document.querySelector('[data-lychgate=Events] a')")
 	p.Do("document.querySelector('[data-lychgate=Events] a').click()")
-	p.Until("text(document.querySelector('h1')) === 'Events'")
+	p.Until("text(document.querySelector('h1')) === 'Events' && document.readyState === 'complete'") // with its script
 	if got := browser.JS[string](p, "text(document.querySelector('header .site'))"); got != title {
 		t.Errorf("the desk is called %q, want %q as the publication is", got, title)
 	}
