@@ -99,16 +99,16 @@ func (e *storedEdge) addKey(site string) string {
 // adminGet asks Caddy's admin API.
 func (e *storedEdge) adminGet(path string) (int, string) {
 	e.t.Helper()
-	answer, err := e.admin.Get("http://caddy" + path)
+	response, err := e.admin.Get("http://caddy" + path)
 	if err != nil {
 		e.t.Fatalf("e.admin.Get: %v", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		e.t.Fatalf("io.ReadAll: %v", err)
 	}
-	return answer.StatusCode, string(text)
+	return response.StatusCode, string(text)
 }
 
 // get asks for a path at a host, and returns the status and the body.
@@ -163,9 +163,9 @@ func (e *storedEdge) load(config string) error {
 	}
 	request.Header.Set("Content-Type", "text/caddyfile")
 	request.Header.Set("Cache-Control", "must-revalidate") // loads one that is the same, too
-	answer, err := e.admin.Do(request)
-	if err == nil && answer.Body.Close() == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("loading: %d", answer.StatusCode)
+	response, err := e.admin.Do(request)
+	if err == nil && response.Body.Close() == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("loading: %d", response.StatusCode)
 	}
 	return err
 }

@@ -12,7 +12,7 @@ type runningEdge struct {
 
 func (r *runningEdge) start() { r.previous = runningNow.Swap(r) }
 
-// before returns what the edge that ran before uses, nil for none.
+// before is nil for the first edge of the process.
 func (r *runningEdge) before() *Uses {
 	if r.previous == nil {
 		return nil

@@ -74,8 +74,8 @@ func (s *snapshot) keep(c changes) {
 	}
 }
 
-// get returns the sites in no order. The revision is 0 if all have to be read again, to be opened
-// with a keyring.
+// get is in no order. The revision is 0 if all sites must be read again, to be opened with a
+// keyring.
 func (s *snapshot) get(keys string) (list []sites.Site, revision int64, isRead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *snapshot) get(keys string) (list []sites.Site, revision int64, isRead b
 	return list, revision, s.isRead
 }
 
-// of returns a site as it is kept, with what was made of it; nil if it was seen otherwise.
+// of is nil if the site has changed since it was last seen.
 func (s *snapshot) of(kept sites.Site) *seenSite {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -88,8 +88,8 @@ func (s *site) caller(email string) *caller {
 	c := &caller{s, &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
 	c.json("POST", "/session/", map[string]string{"username": email, "password": password})
 	wait.Until(s.t, func() string { // Ghost keeps a session a moment after it has said so
-		if status, answer := c.ask("GET", "/ghost/api/admin/users/me/", "", nil); status != http.StatusOK {
-			return answer
+		if status, body := c.ask("GET", "/ghost/api/admin/users/me/", "", nil); status != http.StatusOK {
+			return body
 		}
 		return ""
 	})
@@ -107,16 +107,16 @@ func (c *caller) ask(method, path, contentType string, body io.Reader) (int, str
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	answer, err := c.client.Do(request)
+	response, err := c.client.Do(request)
 	if err != nil {
 		c.site.t.Fatalf("c.client.Do: %v", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		c.site.t.Fatalf("io.ReadAll: %v", err)
 	}
-	return answer.StatusCode, string(text)
+	return response.StatusCode, string(text)
 }
 
 // json sends a request to Ghost's Admin API, which has to succeed.
@@ -126,19 +126,19 @@ func (c *caller) json(method, path string, body any) string {
 	if err != nil {
 		c.site.t.Fatalf("json.Marshal: %v", err)
 	}
-	status, answer := c.ask(method, "/ghost/api/admin"+path, "application/json", bytes.NewReader(text))
+	status, response := c.ask(method, "/ghost/api/admin"+path, "application/json", bytes.NewReader(text))
 	if status >= 300 {
-		c.site.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, path, status, answer)
+		c.site.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, path, status, response)
 	}
-	return answer
+	return response
 }
 
 // publish publishes a post with a tag, and returns its ID.
 func (c *caller) publish(title string) (id string) {
 	c.site.t.Helper()
-	answer := c.json("POST", "/posts/", map[string]any{"posts": []any{map[string]any{"title": title, "status": "published", "tags": []string{"Kept"}}}})
+	response := c.json("POST", "/posts/", map[string]any{"posts": []any{map[string]any{"title": title, "status": "published", "tags": []string{"Kept"}}}})
 	var posts struct{ Posts []struct{ ID string } }
-	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
+	if err := json.Unmarshal([]byte(response), &posts); err != nil {
 		c.site.t.Fatalf("json.Unmarshal: %v", err)
 	}
 	return posts.Posts[0].ID
@@ -147,12 +147,12 @@ func (c *caller) publish(title string) (id string) {
 // tagsOf has the names of a post's tags, sorted.
 func (c *caller) tagsOf(id string) (names []string) {
 	c.site.t.Helper()
-	_, answer := c.ask("GET", "/ghost/api/admin/posts/"+id+"/?include=tags", "", nil)
+	_, body := c.ask("GET", "/ghost/api/admin/posts/"+id+"/?include=tags", "", nil)
 	var posts struct {
 		Posts []struct{ Tags []struct{ Name string } }
 	}
-	if err := json.Unmarshal([]byte(answer), &posts); err != nil {
-		c.site.t.Fatalf("the post is %s: %v", answer, err)
+	if err := json.Unmarshal([]byte(body), &posts); err != nil {
+		c.site.t.Fatalf("the post is %s: %v", body, err)
 	}
 	for _, tag := range posts.Posts[0].Tags {
 		names = append(names, tag.Name)

@@ -25,10 +25,10 @@ type ghostPost struct {
 // post reads a post from a page of Ghost Admin or the desk, as somebody who is signed in there.
 func post(p *browser.Page, t *testing.T, id string) ghostPost {
 	t.Helper()
-	status, answer := api(p, "GET", "/posts/"+id+"/?formats=html&include=authors,email", "")
+	status, body := api(p, "GET", "/posts/"+id+"/?formats=html&include=authors,email", "")
 	var posts struct{ Posts []ghostPost }
-	if err := json.Unmarshal([]byte(answer), &posts); err != nil || len(posts.Posts) != 1 {
-		t.Fatalf("reading post %s: %d %s %v", id, status, answer, err)
+	if err := json.Unmarshal([]byte(body), &posts); err != nil || len(posts.Posts) != 1 {
+		t.Fatalf("reading post %s: %d %s %v", id, status, body, err)
 	}
 	return posts.Posts[0]
 }
@@ -41,8 +41,8 @@ func edit(p *browser.Page, t *testing.T, id, query string, fields map[string]any
 	if err != nil {
 		t.Fatalf("json.Marshal: %v", err)
 	}
-	if status, answer := api(p, "PUT", "/posts/"+id+"/"+query, string(body)); status != http.StatusOK {
-		t.Fatalf("changing post %s to %v: %d %s", id, fields, status, answer)
+	if status, text := api(p, "PUT", "/posts/"+id+"/"+query, string(body)); status != http.StatusOK {
+		t.Fatalf("changing post %s to %v: %d %s", id, fields, status, text)
 	}
 }
 

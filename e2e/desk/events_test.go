@@ -76,15 +76,15 @@ func TestEvents(t *testing.T) {
 	p.Until(`text(document.querySelector('.notice')) === 'The event is published.'`)
 	p.Until(`find('a', 'View page') && find('a', 'Edit the text in Ghost')?.getAttribute('href').startsWith('/ghost/#/editor/post/')`)
 
-	_, answer := staff.ask("GET", "/ghost/api/admin/posts/?filter=custom_template:custom-party", "", nil)
+	_, body := staff.ask("GET", "/ghost/api/admin/posts/?filter=custom_template:custom-party", "", nil)
 	var posts struct {
 		Posts []struct {
 			Title, Slug, Status string
 			FeatureImage        string `json:"feature_image"`
 		}
 	}
-	if err := json.Unmarshal([]byte(answer), &posts); err != nil || len(posts.Posts) != 1 {
-		t.Fatalf("got %s, %v, want 1 post", answer, err)
+	if err := json.Unmarshal([]byte(body), &posts); err != nil || len(posts.Posts) != 1 {
+		t.Fatalf("got %s, %v, want 1 post", body, err)
 	}
 	post := posts.Posts[0]
 	if diff := cmp.Diff([]string{"Lychgate day", "lychgate-day", "published"}, []string{post.Title, post.Slug, post.Status}); diff != "" {
@@ -132,8 +132,8 @@ func TestEvents(t *testing.T) {
 		return ""
 	})
 	confirm("Delete…", "Delete the event", "The event was deleted. Its post, if it had one, stays in Ghost as a draft.")
-	if _, answer := staff.ask("GET", "/ghost/api/admin/posts/?filter=status:draft", "", nil); !strings.Contains(answer, `"title":"Lychgate day"`) {
-		t.Errorf("the post is gone: %s", answer)
+	if _, body := staff.ask("GET", "/ghost/api/admin/posts/?filter=status:draft", "", nil); !strings.Contains(body, `"title":"Lychgate day"`) {
+		t.Errorf("the post is gone: %s", body)
 	}
 }
 

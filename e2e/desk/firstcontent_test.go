@@ -32,7 +32,7 @@ func TestFirstContent(t *testing.T) {
 	s.timeList(staff, before)
 }
 
-// load returns the load average of this computer.
+// load is that of the whole computer, over 1, 5 and 15 minutes.
 func load(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")

@@ -17,8 +17,8 @@ func TestAtHome(t *testing.T) {
 	p := s.signIn(owner)
 	p.Must(p.Show(browser.Look{Width: 1280, Height: 900, Media: map[string]string{"prefers-color-scheme": "light"}}))
 	const title = "The Lantern" // which nothing here but Ghost says
-	if status, answer := api(p, "PUT", "/settings/", `{"settings": [{"key": "title", "value": "`+title+`"}]}`); status != http.StatusOK {
-		t.Fatalf("naming the publication: got %d %s, want 200", status, answer)
+	if status, body := api(p, "PUT", "/settings/", `{"settings": [{"key": "title", "value": "`+title+`"}]}`); status != http.StatusOK {
+		t.Fatalf("naming the publication: got %d %s, want 200", status, body)
 	}
 
 	p.Do("location.hash = '#/posts'")

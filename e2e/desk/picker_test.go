@@ -20,7 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// photo returns a JPEG of a size that a camera makes, with as much noise.
+// photo has a camera's size and noise, so that it does not compress well.
 func photo(t *testing.T) []byte {
 	t.Helper()
 	const width, height = 2400, 1600
@@ -52,10 +52,10 @@ func (c *caller) upload(name string, file []byte) (address string) {
 	if err != nil || form.Close() != nil {
 		c.site.t.Fatalf("form.CreatePart: %v", err)
 	}
-	status, answer := c.ask("POST", "/ghost/api/admin/images/upload/", form.FormDataContentType(), &body)
+	status, text := c.ask("POST", "/ghost/api/admin/images/upload/", form.FormDataContentType(), &body)
 	var uploaded struct{ Images []struct{ URL string } }
-	if err := json.Unmarshal([]byte(answer), &uploaded); err != nil || len(uploaded.Images) != 1 {
-		c.site.t.Fatalf("uploading %s: got %d %s, want the address of a picture", name, status, answer)
+	if err := json.Unmarshal([]byte(text), &uploaded); err != nil || len(uploaded.Images) != 1 {
+		c.site.t.Fatalf("uploading %s: got %d %s, want the address of a picture", name, status, text)
 	}
 	return uploaded.Images[0].URL
 }
@@ -64,16 +64,16 @@ func (c *caller) upload(name string, file []byte) (address string) {
 func (c *caller) publishEvent(name string) {
 	c.site.t.Helper()
 	const path = "/ghost/lychgate/desk/events"
-	status, answer := c.ask("POST", path, "application/json", strings.NewReader(
+	status, body := c.ask("POST", path, "application/json", strings.NewReader(
 		fmt.Sprintf(`{"theme": "slots", "type": "party", "values": {"name": %q, "event_date": "2100-06-01"}}`, name)))
 	var event struct{ ID string }
-	if err := json.Unmarshal([]byte(answer), &event); err != nil || status != http.StatusCreated {
-		c.site.t.Fatalf("making an event: got %d %s, want 201", status, answer)
+	if err := json.Unmarshal([]byte(body), &event); err != nil || status != http.StatusCreated {
+		c.site.t.Fatalf("making an event: got %d %s, want 201", status, body)
 	}
 	c.ask("POST", path+"/"+event.ID+"/publish", "", nil)
 	wait.Until(c.site.t, func() string { // a slow Ghost has its post later
-		if status, answer := c.ask("GET", path+"/"+event.ID, "", nil); !strings.Contains(answer, `"pending":null`) {
-			return fmt.Sprintf("the event has no post: %d %s", status, answer)
+		if status, body := c.ask("GET", path+"/"+event.ID, "", nil); !strings.Contains(body, `"pending":null`) {
+			return fmt.Sprintf("the event has no post: %d %s", status, body)
 		}
 		return ""
 	})

@@ -53,7 +53,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 		api.WritePublicFailure(w, http.StatusUnprocessableEntity, parameter, message)
 		return api.Rejected
 	}
-	answer, err := h.answer(r, site, feed, asked)
+	response, err := h.answer(r, site, feed, asked)
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
@@ -68,8 +68,8 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 		api.WritePublicError(w, api.Unavailable(message, busyRetry))
 		return api.Failed
 	}
-	defer answer.Close()
-	writeEvents(w, r, asked, answer)
+	defer response.Close()
+	writeEvents(w, r, asked, response)
 	return api.Done
 }
 
@@ -141,17 +141,17 @@ func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed
 }
 
 // writeEvents writes an answer, or that the reader has it.
-func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answer *events.Response) {
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, response *events.Response) {
 	header := w.Header()
 	api.AllowAnyOrigin(header)
 	header.Set("Cache-Control", keepEvents)
-	header.Set("Etag", api.ETag(answer.Tag))
+	header.Set("Etag", api.ETag(response.Tag))
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Type", "application/json")
 	if asked.form == events.Calendar {
 		name := "events"
 		if asked.slug != "" {
-			name = answer.Name
+			name = response.Name
 		}
 		header.Set("Content-Type", calendarType)
 		header.Set("Content-Disposition", calendarDisposition(name))
@@ -162,7 +162,7 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, answ
 		whole.Header.Del("Range")
 		r = &whole
 	}
-	http.ServeContent(&pacedWriter{w, answer.Size(), answer.IsUrgent, time.Now()}, r, "", time.Time{}, answer)
+	http.ServeContent(&pacedWriter{w, response.Size(), response.IsUrgent, time.Now()}, r, "", time.Time{}, response)
 }
 
 // busyRetry is when a reader is to ask again while too many others ask the store.
