@@ -24,7 +24,7 @@ func TestHomepage(t *testing.T) {
 	three := h.addPost("Three 100%", 3)
 
 	whole := h.ask("GET", "", "")
-	want := staffAnswer(200, strings.ReplaceAll(`{"theme":"homepage-U","is_latest":true,"sections":[`+
+	want := staffResponse(200, strings.ReplaceAll(`{"theme":"homepage-U","is_latest":true,"sections":[`+
 		`{"key":"hero","name":"Hero","description":"The top of the page","picker":{"default_view":"recent","recent_limit":20},"slots":[`+
 		`{"key":"lead","label":"Lead","tag":"#lead-U","posts":[],"total":0,"pending":null},`+
 		`{"key":"second","label":"Second","tag":"hash-second-U","posts":[],"total":0,"pending":null}]},`+
@@ -39,7 +39,7 @@ func TestHomepage(t *testing.T) {
 	}
 
 	filled := h.ask("PUT", "/hero/lead", `{"post":"`+one+`"}`)
-	want = staffAnswer(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.unique+`","posts":[{"id":"`+one+`","title":"One `+h.unique+
+	want = staffResponse(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.unique+`","posts":[{"id":"`+one+`","title":"One `+h.unique+
 		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","updated_at":"TIME","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
 	filled.Body = regexp.MustCompile(`"updated_at":"20[0-9T:-]{17}Z"`).ReplaceAllString(filled.Body, `"updated_at":"TIME"`)
 	if diff := cmp.Diff(want, filled); diff != "" {
@@ -73,7 +73,7 @@ func TestHomepage(t *testing.T) {
 		return fmt.Sprintf(`{"at":"TIME","by":"Owner","did":"filled","about":%q}`, title+" "+h.unique)
 	}
 	again := entry(`<b>Two</b> "&`)
-	if diff := cmp.Diff(staffAnswer(200, `{"history":[`+again+`,`+again+`,`+entry("One")+`]}`), history); diff != "" {
+	if diff := cmp.Diff(staffResponse(200, `{"history":[`+again+`,`+again+`,`+entry("One")+`]}`), history); diff != "" {
 		t.Errorf("the history of a slot (-want +got):\n%s", diff)
 	}
 	if got := h.ask("HEAD", "/hero/lead/history", ""); got.Status != http.StatusOK || got.Body != "" {
@@ -111,7 +111,7 @@ func TestHomepageRefuses(t *testing.T) {
 	one, two := h.addPost("One", 1, "public-"+h.unique), h.addPost("Two", 2, "public-"+h.unique)
 	choice := `{"post":"` + one + `"}`
 
-	notEditor := staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`)
+	notEditor := staffResponse(403, `{"message":"Owners, administrators and editors may do this."}`)
 	for role, want := range map[string]response{
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
 		"Author": notEditor, "Contributor": notEditor,
@@ -138,7 +138,7 @@ func TestHomepageRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("json.Marshal: %v", err)
 		}
-		return staffAnswer(status, string(text), header...)
+		return staffResponse(status, string(text), header...)
 	}
 	notAllowed := func(allow string) response { return failure(405, "The method is not allowed here.", "Allow", allow) }
 	noSlot, noSection := failure(404, "The active theme has no such slot. Load the page again."), failure(404, "The active theme has no such section. Load the page again.")

@@ -68,7 +68,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 	posts := []string{h.addPost("One", 1, "News"), h.addPost("Two", 2, "News", "Sport")}
 	tags := [][]string{{"news"}, {"news", "sport"}}
 	h.change("PUT", "/hero/lead", `{"post":"`+posts[1]+`"}`)
-	collision := answering(409, `{"errors":[{"message":"Saving failed! Someone else is editing this post.","context":null,"type":"UpdateCollisionError","code":"UPDATE_COLLISION"}]}`)
+	collision := responding(409, `{"errors":[{"message":"Saving failed! Someone else is editing this post.","context":null,"type":"UpdateCollisionError","code":"UPDATE_COLLISION"}]}`)
 	for i, test := range []struct {
 		name  string
 		fault fault
@@ -78,16 +78,16 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 		{"somebody edits the post all the time", ofPosts(collision), 202},
 		{"an internal error in the middle of a move", ofPosts(first(2, func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength > 0 && strings.HasSuffix(r.URL.Path, posts[0]+"/") {
-				answering(500, `{}`)(p, w, r)
+				responding(500, `{}`)(p, w, r)
 				return
 			}
 			p.ghost.ServeHTTP(w, r)
 		})), 202},
-		{"the integration may not", ofPosts(answering(403, `{"errors":[{"message":"You do not have permission to edit posts","type":"NoPermissionError"}]}`)), 202},
+		{"the integration may not", ofPosts(responding(403, `{"errors":[{"message":"You do not have permission to edit posts","type":"NoPermissionError"}]}`)), 202},
 		{"done, and the answer lost", ofPosts(applyAndClose), 202},
 		{"done, and a page instead of the answer", ofPosts(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 			p.applied(r).Body.Close()
-			answering(502, "<html>Bad gateway</html>")(p, w, r)
+			responding(502, "<html>Bad gateway</html>")(p, w, r)
 		}), 202},
 		{"slow", ofPosts(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 			select {
@@ -133,7 +133,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 	// Whoever is not known yet is told that Ghost is away, and so is whoever is.
 	fresh := h.signIn(ghostOwner)
 	p.down()
-	h.each("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
+	h.each("Ghost is away", staffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
 	p.fix()
 	if logged := h.logged(); strings.Contains(logged, h.owner) || strings.Contains(logged, ghostOwner) || strings.Contains(logged, "Two "+h.unique) {
 		t.Errorf("personal data or titles in the log: %s", logged)
@@ -154,7 +154,7 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	h.change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 
 	w.cut()
-	h.each("the store is away", staffAnswer(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
+	h.each("the store is away", staffResponse(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
 	if diff := cmp.Diff([]string{"hash-lead"}, h.tags(one)); diff != "" {
 		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}

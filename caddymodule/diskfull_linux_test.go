@@ -57,7 +57,7 @@ func TestDiskFull(t *testing.T) {
 	e, admin := startFaultEdge(t, "sqlite "+filepath.Join(disk, "lychgate.db"), p)
 	anna, bert, carl := person{p.email("anna"), "Anna", []string{"a"}}, person{p.email("bert"), "Bert", []string{"b"}}, person{p.email("carl"), "Carl", []string{"c"}}
 	for _, who := range []person{anna, bert, carl} {
-		e.follow(p, []step{{"POST", "", bodyOf(who), answerOf(who, "created")}})
+		e.follow(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
 	}
 
 	ballast := filepath.Join(disk, "ballast")
@@ -86,8 +86,8 @@ func TestDiskFull(t *testing.T) {
 		{"PUT", "/" + anna.Email, bodyOf(changed), internalError},
 		{"DELETE", "/" + bert.Email, "", internalError},
 		{"POST", "", bodyOf(person{p.email("nobody"), "", []string{}}), internalError},
-		{"GET", "/" + anna.Email, "", answerOf(anna, "retrieved")},
-		{"GET", "/" + bert.Email, "", answerOf(bert, "retrieved")},
+		{"GET", "/" + anna.Email, "", responseOf(anna, "retrieved")},
+		{"GET", "/" + bert.Email, "", responseOf(bert, "retrieved")},
 		{"GET", "/" + p.email("nobody"), "", enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
 	if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", p.site+".example.com"); got.Status != 200 || got.Body != `{"provider":"gmail"}` {
@@ -99,9 +99,9 @@ func TestDiskFull(t *testing.T) {
 	}
 	dora := person{p.email("dora"), "Dora", []string{"d"}}
 	e.follow(p, []step{
-		{"PUT", "/" + anna.Email, bodyOf(changed), answerOf(changed, "updated")},
+		{"PUT", "/" + anna.Email, bodyOf(changed), responseOf(changed, "updated")},
 		{"DELETE", "/" + bert.Email, "", deleted()},
-		{"POST", "", bodyOf(dora), answerOf(dora, "created")},
+		{"POST", "", bodyOf(dora), responseOf(dora, "created")},
 	})
 	drain(t, admin, p.site)
 	want[0], want[1] = changed, dora

@@ -80,10 +80,10 @@ func TestEventsRefused(t *testing.T) {
 
 	author := "author" + guidLike() + "@example.com"
 	e.addStaff(h.owner, author, "Author")
-	h.eachOfEvents("an author", draft.ID, staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.signIn(author), "Origin", e.base)
-	h.eachOfEvents("nobody", draft.ID, staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
+	h.eachOfEvents("an author", draft.ID, staffResponse(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.signIn(author), "Origin", e.base)
+	h.eachOfEvents("nobody", draft.ID, staffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
 	for _, host := range []string{"elsewhere.example.com", "bare.example.com"} {
-		h.eachOfEvents(host, draft.ID, staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
+		h.eachOfEvents(host, draft.ID, staffResponse(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
 	}
 
 	large, noID := strings.Repeat("x", 300<<10), "/"+strings.Repeat("a", 26)
@@ -302,7 +302,7 @@ func TestReadersEvents(t *testing.T) {
 	// While the store is away, readers get what was there; staff are told.
 	before := ask("GET", "")
 	w.cut()
-	h.eachOfEvents("the store is away", draft.ID, staffAnswer(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
+	h.eachOfEvents("the store is away", draft.ID, staffResponse(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
 	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
 		t.Errorf("ask (-want +got):\n%s", diff)
 	}
@@ -368,7 +368,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 	}
 	posts := 0
 	for name, fault := range map[string]fault{
-		"an internal error":              writes(answering(500, `{}`)),
+		"an internal error":              writes(responding(500, `{}`)),
 		"done, and the answers are lost": writes(applyAndClose),
 	} {
 		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
@@ -408,7 +408,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 	}
 	fresh := h.signIn(ghostOwner)
 	p.down()
-	h.eachOfEvents("Ghost is away", strings.Repeat("a", 26), staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
+	h.eachOfEvents("Ghost is away", strings.Repeat("a", 26), staffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
 	p.fix()
 }
 

@@ -71,7 +71,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 func TestLookupFailuresOfEachMethod(t *testing.T) {
 	e := startEdge(t, startDNS(t, zone), oneSite)
 	const target = "/ghost/inbox-provider?domain="
-	noSite := jsonAnswer(404, "no-store", `{"message":"There is no site at this address."}`)
+	noSite := jsonResponse(404, "no-store", `{"message":"There is no site at this address."}`)
 	if diff := cmp.Diff(noSite, e.do("OPTIONS", target+"gmail.com", "Host", "nobody.example.com")); diff != "" {
 		t.Errorf("OPTIONS, a host of no site: %s", diff)
 	}

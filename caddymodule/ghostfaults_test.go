@@ -24,10 +24,10 @@ var ghostFaults = []struct {
 	{name: "down", nothing: true},
 	{name: "hangs", fault: hang},
 	// What Ghost 5.130 says while another process writes to its SQLite.
-	{name: "says-500", fault: answering(500, `{"errors":[{"message":"Internal server error, cannot save member.","context":"An unexpected error occurred, please try again. `+
+	{name: "says-500", fault: responding(500, `{"errors":[{"message":"Internal server error, cannot save member.","context":"An unexpected error occurred, please try again. `+
 		`insert into `+"`members` (`created_at`, `created_by`, `email`)"+` values ('2026-11-21 11:52:22', '1', '{{email}}') - SQLITE_BUSY: database is locked",`+
 		`"type":"InternalServerError","details":null,"property":null,"help":null,"code":"UNEXPECTED_ERROR","id":"03fc8720-e5a2-11f1-b511-498f4c0c827f","ghostErrorCode":null}]}`)},
-	{name: "says-429", nothing: true, fault: answering(429, `{"errors":[{"message":"Too many requests.","context":null,"type":"TooManyRequestsError","code":null}]}`)},
+	{name: "says-429", nothing: true, fault: responding(429, `{"errors":[{"message":"Too many requests.","context":null,"type":"TooManyRequestsError","code":null}]}`)},
 	{name: "rejects-the-signature", real: 401, nothing: true, fault: rejecting(func(token string) string { return token[:len(token)-8] + "AAAAAAAA" })},
 	{name: "does-not-know-the-key", real: 401, nothing: true, fault: rejecting(func(token string) string {
 		// {"alg":"HS256","typ":"JWT","kid":"0123456789abcdef01234567"}
@@ -130,7 +130,7 @@ func TestGhostFaults(t *testing.T) {
 			wg.Go(func() {
 				got, err := e.at(p, "POST", "", bodyOf(who))
 				delete(got.Header, "Lychgate-Sync") // on a loaded machine Ghost takes longer than the edge waits
-				if diff := cmp.Diff(answerOf(who, "created"), got); diff != "" || err != nil {
+				if diff := cmp.Diff(responseOf(who, "created"), got); diff != "" || err != nil {
 					t.Errorf("%s: before the fault: %v %s", p.site, err, diff)
 				}
 			})
@@ -149,11 +149,11 @@ func TestGhostFaults(t *testing.T) {
 		}
 		create := func(name string) step {
 			who := person{p.email(name), "Created", []string{"new", "VIP"}}
-			return step{"POST", "", bodyOf(who), answerOf(who, "created", queued...)}
+			return step{"POST", "", bodyOf(who), responseOf(who, "created", queued...)}
 		}
 		update := func(name, email string) step {
 			who := person{p.email(email), "Updated", []string{"after"}}
-			return step{"PUT", "/" + p.email(name), bodyOf(who), answerOf(who, "updated", queued...)}
+			return step{"PUT", "/" + p.email(name), bodyOf(who), responseOf(who, "updated", queued...)}
 		}
 		remove := func(name string) step { return step{"DELETE", "/" + p.email(name), "", deleted(queued...)} }
 		away := failed("The member is not known here, and the publishing platform does not answer. Try again later.")
@@ -165,7 +165,7 @@ func TestGhostFaults(t *testing.T) {
 			{create("grown"), update("grown", "grown")},
 			{update("moved", "elsewhere"), create("moved")},
 			{remove("reborn"), create("reborn")},
-			{{"GET", "/" + p.email("untouched"), "", answerOf(before, "retrieved")}},
+			{{"GET", "/" + p.email("untouched"), "", responseOf(before, "retrieved")}},
 			{{"GET", "/" + p.email("stranger"), "", away}},
 			{{"PUT", "/" + p.email("stranger"), `{"name":"Stranger"}`, away}},
 			{{"DELETE", "/" + p.email("stranger"), "", away}},
@@ -220,7 +220,7 @@ func TestGhostTakesWritesLate(t *testing.T) {
 	p := startGhostProxy(t, "late")
 	e, admin := startFaultEdge(t, sqliteStore(t), p)
 	who := person{p.email("jane"), "Zero", []string{}}
-	e.follow(p, []step{{"POST", "", bodyOf(who), answerOf(who, "created")}})
+	e.follow(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
 
 	first := make(chan struct{})
 	second := make(chan struct{})
@@ -239,10 +239,10 @@ func TestGhostTakesWritesLate(t *testing.T) {
 	one, two := who, who
 	one.Name, two.Name = "First", "Second"
 	wg.Go(func() {
-		e.follow(p, []step{{"PUT", "/" + who.Email, bodyOf(one), answerOf(one, "updated")}})
+		e.follow(p, []step{{"PUT", "/" + who.Email, bodyOf(one), responseOf(one, "updated")}})
 	})
 	<-first
-	e.follow(p, []step{{"PUT", "/" + who.Email, bodyOf(two), answerOf(two, "updated")}})
+	e.follow(p, []step{{"PUT", "/" + who.Email, bodyOf(two), responseOf(two, "updated")}})
 	close(second)
 	wg.Wait()
 	p.fix()

@@ -161,8 +161,8 @@ func hang(p *ghostProxy, _ http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// answering says the same whatever is asked; {{email}} is a member's.
-func answering(status int, body string) fault {
+// responding sends the same response to every request; {{email}} is a member's.
+func responding(status int, body string) fault {
 	email := regexp.MustCompile(`"email":"([^"]*)"`)
 	return func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -413,8 +413,8 @@ func (p *ghostProxy) keepsSecrets(file string, wanted ...string) {
 	}
 }
 
-// answerOf is the answer to a write or a read that was done.
-func answerOf(who person, done string, header ...string) response {
+// responseOf is the response to a write or a read that was done.
+func responseOf(who person, done string, header ...string) response {
 	if who.Labels == nil {
 		who.Labels = []string{}
 	}

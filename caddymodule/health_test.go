@@ -14,8 +14,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// healthAnswer is what a load balancer sees.
-type healthAnswer struct {
+// healthResponse is what a load balancer sees.
+type healthResponse struct {
 	Status  int `json:"-"`
 	Healthy bool
 	Store   string
@@ -28,10 +28,10 @@ type healthAnswer struct {
 
 // health asks an edge for its health. It returns the problem apart, and the answer
 // without it.
-func health(t testing.TB, admin func(method, path string) (int, string)) (healthAnswer, string) {
+func health(t testing.TB, admin func(method, path string) (int, string)) (healthResponse, string) {
 	t.Helper()
 	status, text := admin("GET", "/lychgate/health")
-	response := healthAnswer{Status: status}
+	response := healthResponse{Status: status}
 	if err := json.Unmarshal([]byte(text), &response); err != nil {
 		t.Fatalf("json.Unmarshal: %s: %v", text, err)
 	}
@@ -53,27 +53,27 @@ func TestHealth(t *testing.T) {
 	admin := adminOf(t, e.adminSocket)
 	for _, test := range []struct {
 		name, config, problem string
-		want                  healthAnswer
+		want                  healthResponse
 	}{
 		{
 			"members", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
 			"",
-			healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
+			healthResponse{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
 		},
 		{
 			"themes alone", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
 			"",
-			healthAnswer{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
+			healthResponse{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
 		},
 		{
 			"lookups alone, without a store", healthGlobal + "lychgate {\n" + site + "}\n}\n" + server + "inbox_provider\n}\n",
 			"",
-			healthAnswer{Status: 200, Healthy: true, Store: "none", Sites: []string{"daily"}},
+			healthResponse{Status: 200, Healthy: true, Store: "none", Sites: []string{"daily"}},
 		},
 		{
 			"no Lychgate", healthGlobal + server + "respond ok\n}\n",
 			"app module lychgate: module not configured",
-			healthAnswer{Status: 503, Store: "none", Sites: []string{}},
+			healthResponse{Status: 503, Store: "none", Sites: []string{}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 			e := startEdge(t, nil, config)
 			defer e.load("{\n{{global}}\nadmin off\n}\n")
 			admin := adminOf(t, e.adminSocket)
-			healthy := healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}
+			healthy := healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}
 			if got, _ := health(t, admin); !cmp.Equal(healthy, got) {
 				t.Fatalf("health (-want +got):\n%v", cmp.Diff(healthy, got))
 			}
@@ -131,7 +131,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 			if took := time.Since(begin); took > 4*time.Second {
 				t.Errorf("the answer took %v", took)
 			}
-			if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
+			if diff := cmp.Diff(healthResponse{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)
 			}
 			if password, _ := source.User.Password(); !strings.HasPrefix(problem, test.problem) || password != "" && strings.Contains(problem, password) {
@@ -167,7 +167,7 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	defer e.load("{\n{{global}}\nadmin off\n}\n")
 	admin := adminOf(t, e.adminSocket)
 	got, problem := health(t, admin)
-	if diff := cmp.Diff(healthAnswer{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
+	if diff := cmp.Diff(healthResponse{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if want := "the sites in the store are not read yet: the store is away"; problem != want {
@@ -176,6 +176,6 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	w.fix()
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)
-		return cmp.Diff(healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}, got)
+		return cmp.Diff(healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}, got)
 	})
 }

@@ -23,8 +23,8 @@ var zone = dnstest.Zone(map[string][]string{
 
 const message = `{"message":"%[1]s","errors":{"domain":["%[1]s"]}}`
 
-// jsonAnswer is an answer of the endpoint that any page may read.
-func jsonAnswer(status int, cacheControl, body string, header ...string) response {
+// jsonResponse is a response of the endpoint that any page may read.
+func jsonResponse(status int, cacheControl, body string, header ...string) response {
 	r := response{Status: status, Body: body, Header: map[string]string{
 		"Access-Control-Allow-Origin": "*",
 		"Content-Type":                "application/json",
@@ -51,67 +51,67 @@ func TestLookup(t *testing.T) {
 		{
 			name:   "built-in domain",
 			target: "/ghost/inbox-provider?domain=gmail.com",
-			want:   jsonAnswer(200, kept, `{"provider":"gmail"}`),
+			want:   jsonResponse(200, kept, `{"provider":"gmail"}`),
 		},
 		{
 			name:   "hosted workspace",
 			target: "/ghost/inbox-provider?domain=workspace.example",
-			want:   jsonAnswer(200, kept, `{"provider":"gmail"}`),
+			want:   jsonResponse(200, kept, `{"provider":"gmail"}`),
 		},
 		{
 			name:   "hosted by the other, in capitals",
 			target: "/ghost/inbox-provider?domain=TENANT.Example",
-			want:   jsonAnswer(200, kept, `{"provider":"outlook"}`),
+			want:   jsonResponse(200, kept, `{"provider":"outlook"}`),
 		},
 		{
 			name:   "mixed level",
 			target: "/ghost/inbox-provider?domain=mixed.example",
-			want:   jsonAnswer(200, kept, `{"provider":null}`),
+			want:   jsonResponse(200, kept, `{"provider":null}`),
 		},
 		{
 			name:   "null MX",
 			target: "/ghost/inbox-provider?domain=nomail.example",
-			want:   jsonAnswer(200, kept, `{"provider":null}`),
+			want:   jsonResponse(200, kept, `{"provider":null}`),
 		},
 		{
 			name:   "no such domain",
 			target: "/ghost/inbox-provider?domain=nowhere.example",
-			want:   jsonAnswer(200, kept, `{"provider":null}`),
+			want:   jsonResponse(200, kept, `{"provider":null}`),
 		},
 		{
 			name:   "another parameter beside it, and escapes",
 			target: "/ghost/inbox-provider?v=1&%64omain=aol%2Ecom&domains=x",
-			want:   jsonAnswer(200, kept, `{"provider":"aol"}`),
+			want:   jsonResponse(200, kept, `{"provider":"aol"}`),
 		},
 		{
 			name:   "a valid domain needs no Accept",
 			target: "/ghost/inbox-provider?domain=hey.com",
 			header: []string{"Accept", "text/html"},
-			want:   jsonAnswer(200, kept, `{"provider":"hey"}`),
+			want:   jsonResponse(200, kept, `{"provider":"hey"}`),
 		},
 		{
 			name:   "from another origin, with cookies",
 			target: "/ghost/inbox-provider?domain=proton.me",
 			header: []string{"Origin", "https://theme.example", "Cookie", "a=b"},
-			want:   jsonAnswer(200, kept, `{"provider":"proton"}`),
+			want:   jsonResponse(200, kept, `{"provider":"proton"}`),
 		},
 		{
 			name:   "HEAD",
 			method: "HEAD",
 			target: "/ghost/inbox-provider?domain=icloud.com",
-			want:   jsonAnswer(200, kept, ""),
+			want:   jsonResponse(200, kept, ""),
 		},
 		{
 			name:   "rejected, and JSON is accepted",
 			target: "/ghost/inbox-provider?domain=word",
 			header: []string{"Accept", "application/json"},
-			want:   jsonAnswer(422, "no-store", invalid, "Vary", "Accept"),
+			want:   jsonResponse(422, "no-store", invalid, "Vary", "Accept"),
 		},
 		{
 			name:   "rejected, and a JSON type is accepted among others",
 			target: "/ghost/inbox-provider?domain=word",
 			header: []string{"Accept", "text/html, application/problem+json;q=0.5"},
-			want:   jsonAnswer(422, "no-store", invalid, "Vary", "Accept"),
+			want:   jsonResponse(422, "no-store", invalid, "Vary", "Accept"),
 		},
 		{
 			name:   "rejected, and anything is accepted",
@@ -135,19 +135,19 @@ func TestLookup(t *testing.T) {
 			name:   "POST",
 			method: "POST",
 			target: "/ghost/inbox-provider?domain=gmail.com",
-			want:   jsonAnswer(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS"),
+			want:   jsonResponse(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS"),
 		},
 		{
 			name:   "a host that is no site's",
 			target: "/ghost/inbox-provider?domain=gmail.com",
 			header: []string{"Host", "other.example.com"},
-			want:   jsonAnswer(404, "no-store", `{"message":"There is no site at this address."}`),
+			want:   jsonResponse(404, "no-store", `{"message":"There is no site at this address."}`),
 		},
 		{
 			name:   "a site's host in capitals, with port and root dot",
 			target: "/ghost/inbox-provider?domain=gmail.com",
 			header: []string{"Host", "News.Example.COM.:8080"},
-			want:   jsonAnswer(200, kept, `{"provider":"gmail"}`),
+			want:   jsonResponse(200, kept, `{"provider":"gmail"}`),
 		},
 	}
 	for i, test := range tests {
@@ -171,7 +171,7 @@ func TestLookup(t *testing.T) {
 func TestAnswersDoNotTellTheirAge(t *testing.T) {
 	server := startDNS(t, zone)
 	e := startEdge(t, server, inboxSite{options: "{\n cache_ttl 90s\n}"}.caddyfile())
-	want := jsonAnswer(200, "public, max-age=90", `{"provider":"gmail"}`)
+	want := jsonResponse(200, "public, max-age=90", `{"provider":"gmail"}`)
 	for i, domain := range []string{"workspace.example", "workspace.example", "gmail.com"} {
 		if diff := cmp.Diff(want, e.lookup(domain, "192.0.2.1")); diff != "" {
 			t.Errorf("%s: lookup (-want +got):\n%s", domain, diff)
@@ -193,7 +193,7 @@ func TestLookupWithoutDNS(t *testing.T) {
 	})
 	e := startEdge(t, server, oneSite)
 	for range 2 {
-		want := jsonAnswer(200, "no-store", `{"provider":null}`)
+		want := jsonResponse(200, "no-store", `{"provider":null}`)
 		if diff := cmp.Diff(want, e.lookup("workspace.example", "192.0.2.1")); diff != "" {
 			t.Errorf("e.lookup (-want +got):\n%s", diff)
 		}
@@ -248,7 +248,7 @@ func TestRejectedDomains(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e.t = t
 			reader := fmt.Sprintf("192.0.2.%d", i)
-			want := jsonAnswer(422, "no-store", fmt.Sprintf(message, test.message), "Vary", "Accept")
+			want := jsonResponse(422, "no-store", fmt.Sprintf(message, test.message), "Vary", "Accept")
 			got := e.do("GET", "/ghost/inbox-provider"+test.query, "Accept", "application/json", "X-Forwarded-For", reader)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)

@@ -18,7 +18,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	p := startGhostProxy(t, "refused")
 	e, admin := startFaultEdge(t, sqliteStore(t), p)
 	jane, joe := person{p.email("jane"), "Jane", []string{"VIP"}}, person{p.email("joe"), "Joe", nil}
-	e.follow(p, []step{{"POST", "", bodyOf(jane), answerOf(jane, "created")}})
+	e.follow(p, []step{{"POST", "", bodyOf(jane), responseOf(jane, "created")}})
 
 	p.down()
 	const unknown = `"newsletters":[{"id":"0123456789abcdef01234567"}]`
@@ -26,11 +26,11 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	named.Name = "Named"
 	queued := []string{"Lychgate-Sync", "queued"}
 	e.follow(p, []step{
-		{"PUT", "/" + jane.Email, `{"name":"Named"}`, answerOf(named, "updated", queued...)},
-		{"PUT", "/" + jane.Email, `{"labels":["lost"],` + unknown + `}`, answerOf(person{jane.Email, "Named", []string{"lost"}}, "updated", queued...)},
-		{"GET", "/" + jane.Email, "", answerOf(person{jane.Email, "Named", []string{"lost"}}, "retrieved", queued...)},
-		{"POST", "", `{"email":"` + joe.Email + `","name":"Joe",` + unknown + `}`, answerOf(joe, "created", queued...)},
-		{"GET", "/" + joe.Email, "", answerOf(joe, "retrieved", queued...)},
+		{"PUT", "/" + jane.Email, `{"name":"Named"}`, responseOf(named, "updated", queued...)},
+		{"PUT", "/" + jane.Email, `{"labels":["lost"],` + unknown + `}`, responseOf(person{jane.Email, "Named", []string{"lost"}}, "updated", queued...)},
+		{"GET", "/" + jane.Email, "", responseOf(person{jane.Email, "Named", []string{"lost"}}, "retrieved", queued...)},
+		{"POST", "", `{"email":"` + joe.Email + `","name":"Joe",` + unknown + `}`, responseOf(joe, "created", queued...)},
+		{"GET", "/" + joe.Email, "", responseOf(joe, "retrieved", queued...)},
 	})
 
 	var mu sync.Mutex
@@ -49,8 +49,8 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	refused := []string{"Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason}
 	gone := enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`, refused...)
 	e.follow(p, []step{
-		{"GET", "/" + jane.Email, "", answerOf(named, "retrieved", refused...)},
-		{"HEAD", "/" + jane.Email, "", response{Status: 200, Header: answerOf(named, "retrieved", refused...).Header}},
+		{"GET", "/" + jane.Email, "", responseOf(named, "retrieved", refused...)},
+		{"HEAD", "/" + jane.Email, "", response{Status: 200, Header: responseOf(named, "retrieved", refused...).Header}},
 		{"GET", "/" + joe.Email, "", gone},
 		{"PUT", "/" + joe.Email, `{"name":"New"}`, gone},
 	})
@@ -71,10 +71,10 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	// The next write ends it.
 	joe.Labels = []string{"new"}
 	e.follow(p, []step{
-		{"PUT", "/" + jane.Email, `{"name":"Named"}`, answerOf(named, "updated")},
-		{"GET", "/" + jane.Email, "", answerOf(named, "retrieved")},
-		{"POST", "", bodyOf(joe), answerOf(joe, "created")},
-		{"GET", "/" + joe.Email, "", answerOf(joe, "retrieved")},
+		{"PUT", "/" + jane.Email, `{"name":"Named"}`, responseOf(named, "updated")},
+		{"GET", "/" + jane.Email, "", responseOf(named, "retrieved")},
+		{"POST", "", bodyOf(joe), responseOf(joe, "created")},
+		{"GET", "/" + joe.Email, "", responseOf(joe, "retrieved")},
 		{"DELETE", "/" + joe.Email, "", deleted()},
 		{"GET", "/" + joe.Email, "", enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
@@ -88,7 +88,7 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	p := startGhostProxy(t, "reason")
 	e, admin := startFaultEdge(t, sqliteStore(t), p)
 	jane := person{p.email("jane"), "Jane", []string{}}
-	e.follow(p, []step{{"POST", "", bodyOf(jane), answerOf(jane, "created")}})
+	e.follow(p, []step{{"POST", "", bodyOf(jane), responseOf(jane, "created")}})
 	p.down()
 	if got, err := e.at(p, "PUT", "/"+jane.Email, `{"name":"New"}`); err != nil || got.Header["Lychgate-Sync"] != "queued" {
 		t.Fatalf(`got %v, %v, want no error, Lychgate-Sync "queued"`, got, err)
@@ -97,7 +97,7 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	text := `100% naïve,\nX-Evil: 1 of <{{email}}>: ` + strings.Repeat("é", 1000)
 	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
-			answering(422, `{"errors":[{"type":"ValidationError","message":"no","context":"`+strings.ReplaceAll(text, "{{email}}", jane.Email)+`"}]}`)(p, w, r)
+			responding(422, `{"errors":[{"type":"ValidationError","message":"no","context":"`+strings.ReplaceAll(text, "{{email}}", jane.Email)+`"}]}`)(p, w, r)
 			return
 		}
 		p.ghost.ServeHTTP(w, r)
@@ -117,7 +117,7 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	if !strings.HasPrefix(reason, start) || len(reason) > 1000 || len(reason) < 990 || got.Header["X-Evil"] != "" {
 		t.Errorf("%d bytes: %s", len(reason), reason)
 	}
-	if diff := cmp.Diff(answerOf(jane, "retrieved", "Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason), got); diff != "" {
+	if diff := cmp.Diff(responseOf(jane, "retrieved", "Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason), got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	p.fix()

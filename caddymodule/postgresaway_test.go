@@ -130,7 +130,7 @@ func TestPostgresAway(t *testing.T) {
 			e, admin := startFaultEdge(t, "postgres "+source.String(), p)
 			anna, bert, carl := person{p.email("anna"), "Anna", []string{"a"}}, person{p.email("bert"), "Bert", []string{"b"}}, person{p.email("carl"), "Carl", []string{"c"}}
 			for _, who := range []person{anna, bert} {
-				e.follow(p, []step{{"POST", "", bodyOf(who), answerOf(who, "created")}})
+				e.follow(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
 			}
 
 			away(w)
@@ -156,8 +156,8 @@ func TestPostgresAway(t *testing.T) {
 
 			w.fix()
 			e.follow(p, []step{
-				{"POST", "", bodyOf(carl), answerOf(carl, "created")},
-				{"PUT", "/" + anna.Email, bodyOf(changed), answerOf(changed, "updated")},
+				{"POST", "", bodyOf(carl), responseOf(carl, "created")},
+				{"PUT", "/" + anna.Email, bodyOf(changed), responseOf(changed, "updated")},
 				{"DELETE", "/" + bert.Email, "", deleted()},
 			})
 			drain(t, admin, p.site)

@@ -84,7 +84,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	admin := adminOf(t, e.adminSocket)
 	e.eachIsUnread(operations(t))
 	e.pagesAreUnread()
-	want := healthAnswer{Status: 503, Store: "postgres", Sites: []string{}}
+	want := healthResponse{Status: 503, Store: "postgres", Sites: []string{}}
 	got, problem := health(t, admin)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("health before the store is there (-want +got):\n%s", diff)
@@ -94,7 +94,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	}
 
 	w.fix()
-	healthy := healthAnswer{Status: 200, Healthy: true, Store: "postgres", Sites: []string{}, StoredSites: 1}
+	healthy := healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{}, StoredSites: 1}
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)
 		return cmp.Diff(healthy, got)
@@ -102,7 +102,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	e.knowsOnly("daily.example")
 
 	w.cut()
-	want = healthAnswer{Status: 503, Store: "postgres", Sites: []string{}, StoredSites: 1, FromMemory: []string{"sites", "events"}}
+	want = healthResponse{Status: 503, Store: "postgres", Sites: []string{}, StoredSites: 1, FromMemory: []string{"sites", "events"}}
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)
 		return cmp.Diff(want, got)

@@ -315,7 +315,7 @@ func TestDeskSyncWithGhost(t *testing.T) {
 	}
 	p.begin(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/members/") {
-			answering(503, `{"errors":[{"message":"Down for maintenance."}]}`)(p, w, r)
+			responding(503, `{"errors":[{"message":"Down for maintenance."}]}`)(p, w, r)
 			return
 		}
 		p.ghost.ServeHTTP(w, r)

@@ -63,7 +63,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	if !strings.Contains(response.Body, notStored) {
 		t.Errorf("uploadTheme = %v, want body with %v", response, notStored)
 	}
-	want := staffAnswer(500, `{"message":"Internal error."}`)
+	want := staffResponse(500, `{"message":"Internal error."}`)
 	for path, methods := range themeEndpoints {
 		for _, method := range methods {
 			path = strings.Replace(path, "nightly", theme, 1)

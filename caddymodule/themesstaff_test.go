@@ -19,8 +19,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// staffAnswer is an answer of the themes API.
-func staffAnswer(status int, body string, header ...string) response {
+// staffResponse is a response of the themes API.
+func staffResponse(status int, body string, header ...string) response {
 	return enveloped(status, body+"\n", header...)
 }
 
@@ -48,7 +48,7 @@ func (e *edge) eachEndpoint(name string, want response, header ...string) {
 
 // refusedSession is the answer to a session that Ghost refuses at an origin.
 func refusedSession(expected, received string) response {
-	return staffAnswer(401, `{"message":"Ghost refuses this session: Request made from incorrect origin. Expected '`+expected+
+	return staffResponse(401, `{"message":"Ghost refuses this session: Request made from incorrect origin. Expected '`+expected+
 		`' received '`+received+`'. Sign in to Ghost's admin at the expected origin."}`)
 }
 
@@ -61,8 +61,8 @@ func TestThemesAreForStaff(t *testing.T) {
 	theme := "staff-" + guidLike()
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 
-	signInFirst := staffAnswer(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
-	notEditor := staffAnswer(403, `{"message":"Owners, administrators and editors may do this."}`)
+	signInFirst := staffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
+	notEditor := staffResponse(403, `{"message":"Owners, administrators and editors may do this."}`)
 	for role, want := range map[string]response{
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
 		"Author": notEditor, "Contributor": notEditor,
@@ -84,20 +84,20 @@ func TestThemesAreForStaff(t *testing.T) {
 		}
 	}
 	e.eachEndpoint("nobody", signInFirst)
-	e.eachEndpoint("no site", staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", "elsewhere.example.com")
+	e.eachEndpoint("no site", staffResponse(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", "elsewhere.example.com")
 	for path, methods := range themeEndpoints {
-		want := staffAnswer(405, `{"message":"The method is not allowed here."}`, "Allow", strings.Join(methods, ", "))
+		want := staffResponse(405, `{"message":"The method is not allowed here."}`, "Allow", strings.Join(methods, ", "))
 		if diff := cmp.Diff(want, e.do("DELETE", "/ghost/lychgate/themes"+path, "Cookie", owner, "Origin", e.base)); diff != "" {
 			t.Errorf("DELETE %q: %s", path, diff)
 		}
 	}
 
-	elsewhere := staffAnswer(403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`)
-	noEvent := staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
-	noEndpoint := staffAnswer(404, `{"message":"There is no such endpoint."}`)
-	noSite := staffAnswer(404, `{"message":"There is no site with a Ghost at this address."}`)
+	elsewhere := staffResponse(403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`)
+	noEvent := staffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
+	noEndpoint := staffResponse(404, `{"message":"There is no such endpoint."}`)
+	noSite := staffResponse(404, `{"message":"There is no site with a Ghost at this address."}`)
 	notAllowed := func(allow string) response {
-		return staffAnswer(405, `{"message":"The method is not allowed here."}`, "Allow", allow)
+		return staffResponse(405, `{"message":"The method is not allowed here."}`, "Allow", allow)
 	}
 	for _, test := range []struct {
 		name, method, path string
@@ -120,11 +120,11 @@ func TestThemesAreForStaff(t *testing.T) {
 		{"a name that is no text", "GET", "/a%ffb/curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
 		{"a slash in disguise", "GET", "%2Fa/curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
 		{"no name", "GET", "//curation", []string{"Cookie", owner, "Origin", e.base}, noEndpoint},
-		{"no theme", "GET", "/none/curation", []string{"Cookie", owner, "Origin", e.base}, staffAnswer(404, `{"message":"The theme has no manifest."}`)},
+		{"no theme", "GET", "/none/curation", []string{"Cookie", owner, "Origin", e.base}, staffResponse(404, `{"message":"The theme has no manifest."}`)},
 		{"a refresh by GET", "GET", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base}, notAllowed("POST")},
 		{"a list by POST", "POST", "", []string{"Cookie", owner, "Origin", e.base}, notAllowed("GET, HEAD")},
 		{"preflight", "OPTIONS", "", []string{"Origin", "https://elsewhere.example"}, notAllowed("GET, HEAD")},
-		{"no repository", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base}, staffAnswer(404, `{"message":"The theme has no repository to be refreshed from."}`)},
+		{"no repository", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.base}, staffResponse(404, `{"message":"The theme has no repository to be refreshed from."}`)},
 		{"no site", "GET", "", []string{"Host", "elsewhere.example.com"}, noSite},
 		{"a site without Ghost", "GET", "", []string{"Host", "bare.example.com"}, noSite},
 	} {
@@ -162,7 +162,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	}
 	// Nobody is taken for staff because Ghost does not answer.
 	e.load(themesConfig(sqliteStore(t), "http://127.0.0.1:1", key, ""))
-	e.eachEndpoint("Ghost is away", staffAnswer(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.base)
+	e.eachEndpoint("Ghost is away", staffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.base)
 	if logged := e.logged(); strings.Contains(logged, owner) || !strings.Contains(logged, "Ghost does not say who is signed in") {
 		t.Errorf("logged: %s", logged)
 	}
@@ -178,16 +178,16 @@ func TestValidateEvents(t *testing.T) {
 	e.uploadTheme(theme, sourceZip(t, "", warnedManifest("A")), "Cookie", owner)
 	const webinar = `,"post_template":"custom-webinar","tags":["Events","#webinar"]}`
 	for body, want := range map[string]response{
-		`{"type":"webinar","values":{"name":"An evening","speaker":"Jane"}}`:             staffAnswer(200, `{"valid":true,"problems":[]`+webinar),
-		`{"type":"webinar","values":{"name":"An evening","speaker":"Jäne!","seats":10}}`: staffAnswer(200, `{"valid":true,"problems":[]`+webinar),
-		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: staffAnswer(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
+		`{"type":"webinar","values":{"name":"An evening","speaker":"Jane"}}`:             staffResponse(200, `{"valid":true,"problems":[]`+webinar),
+		`{"type":"webinar","values":{"name":"An evening","speaker":"Jäne!","seats":10}}`: staffResponse(200, `{"valid":true,"problems":[]`+webinar),
+		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: staffResponse(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
 			`{"field":"speaker","message":"Speaker must have 5 characters at most; it has 7."},{"field":"seats","message":"Seats must be 10 or less."}]`+webinar),
-		`{"type":"meetup"}`:         staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
-		`{"type":"concert"}`:        staffAnswer(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\", \"gala\"."}`),
-		`{}`:                        staffAnswer(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\", \"gala\"."}`),
-		`{"type":"webinar","values`: staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
-		`{"type":"meetup"` + strings.Repeat(" ", 1<<20-len(`{"type":"meetup"}`)) + `}`: staffAnswer(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
-		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`:             staffAnswer(413, `{"message":"The request's body is too large."}`),
+		`{"type":"meetup"}`:         staffResponse(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
+		`{"type":"concert"}`:        staffResponse(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\", \"gala\"."}`),
+		`{}`:                        staffResponse(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\", \"gala\"."}`),
+		`{"type":"webinar","values`: staffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
+		`{"type":"meetup"` + strings.Repeat(" ", 1<<20-len(`{"type":"meetup"}`)) + `}`: staffResponse(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
+		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`:             staffResponse(413, `{"message":"The request's body is too large."}`),
 	} {
 		got, err := e.sendBody("POST", "/ghost/lychgate/themes/"+theme+"/events/validate", body, "Cookie", owner, "Origin", e.base, "Content-Type", "application/json")
 		delete(got.Header, "Connection")
@@ -319,8 +319,8 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	e := startEdge(t, nil, themesConfig(sqliteStore(t), url, key, ""))
 	own := e.signInAt(url, ghostOwner)
-	noTheme := staffAnswer(404, `{"message":"The theme has no manifest."}`)
-	noEvent := staffAnswer(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
+	noTheme := staffResponse(404, `{"message":"The theme has no manifest."}`)
+	noEvent := staffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
 	for _, test := range []struct {
 		name, method, path string
 		header             []string
