@@ -118,7 +118,9 @@ func TestReloadReadsChanges(t *testing.T) {
 		return found
 	}
 	first := s.start(firstSecret)
-	s.exec(`UPDATE sites SET hosts = '["unread.example"]' WHERE name = 'site7'`) // without a revision: only a whole reading sees it
+	// Without a revision of its own, only a reading of all sites finds it.
+	s.exec(`DELETE FROM site_hosts WHERE site = 'site2'`)
+	s.exec(`UPDATE sites SET name = 'unread', hosts = '["unread.example"]', settings = '{"platform":{"kind":"none"}}', secrets = '' WHERE name = 'site2'`)
 	if err := s.sites.Remove(t.Context(), "site8", false); err != nil {
 		t.Fatalf("Remove: %v", err)
 	}
@@ -144,6 +146,9 @@ func TestReloadReadsChanges(t *testing.T) {
 		next := s.start(secrets...)
 		if site, want := next.Site("site9.example"), len(secrets) == 1; site == nil || (site.Locked != nil) != want {
 			t.Errorf("a site after a reload with %d secrets: got %+v, want locked %t", len(secrets), site, want)
+		}
+		if got := nameOf(next.Site("unread.example")); got != "unread" {
+			t.Errorf("a reload with %d secrets has not read all sites: got %q at unread.example", len(secrets), got)
 		}
 		s.end(second)
 		second = next

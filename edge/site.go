@@ -41,11 +41,11 @@ func (s *Site) close() error {
 }
 
 // make makes the configuration of a site in the store of what is kept of it.
-func (s *Site) make(kept sites.Site, b *base) (err error) {
+func (s *Site) make(kept sites.Site, p config.Placeholders) (err error) {
 	if s.Config, err = config.FromStore(kept); err != nil {
 		return err
 	}
-	s.Upstream, err = s.Config.Platform.Upstream(b.Placeholders)
+	s.Upstream, err = s.Config.Platform.Upstream(p)
 	return err
 }
 

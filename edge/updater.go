@@ -110,7 +110,7 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 	if seen != nil && seen.made.Load() != nil {
 		made := seen.made.Load()
 		site.Config, site.Platform, site.Upstream = made.config, made.platform, made.upstream
-	} else if err := site.make(kept, u.base); err != nil {
+	} else if err := site.make(kept, u.base.Placeholders); err != nil {
 		return site, err
 	}
 	if site.Locked != nil {
