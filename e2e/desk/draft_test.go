@@ -58,7 +58,16 @@ func (s *site) press(p *browser.Page, id string, buttons []string, status string
 	s.t.Helper()
 	p.Must(p.Navigate(s.base + "/ghost/#/editor/post/" + id))
 	p.Until(`document.querySelector('[data-lexical-editor=true][contenteditable=true]')`)
-	for _, button := range buttons {
+	// An editor that has just come may ignore the first button, so that is pressed again. Ghost opens one
+	// dialog however often it is pressed.
+	p.Until(fmt.Sprintf(`(() => {
+		if (seen(document.querySelector(%q))) return true;
+		if (Date.now() - (window.pressed ?? 0) > 5000) {
+			window.pressed = Date.now();
+			document.querySelector(%q)?.click();
+		}
+	})()`, buttons[1], buttons[0]))
+	for _, button := range buttons[1:] {
 		p.Until(`seen(document.querySelector(` + quote(button) + `))`)
 		p.Do(`document.querySelector(%q).click()`, button)
 	}
