@@ -154,13 +154,13 @@ func (s *Service) CreateOnce(ctx context.Context, site, editor, key string, d Ed
 		}
 	}
 	if err == nil && !made.isAs(d) {
-		err = made.keyUsed()
+		err = keyUsed(&made)
 	}
 	return made, err
 }
 
-// keyUsed is the error for somebody who wants to make another event with the key of this one.
-func (e *Event) keyUsed() error {
+// keyUsed is the error for somebody who wants to make another event with the key of one.
+func keyUsed(e *Event) error {
 	used := &KeyUsedError{ID: e.ID}
 	if e.IsUntouched() {
 		used.Revision = e.Revision
