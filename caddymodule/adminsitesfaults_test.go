@@ -53,7 +53,7 @@ func TestBesideSitesOnAdminAPI(t *testing.T) {
 func TestPendingPostsOnAdminAPI(t *testing.T) {
 	store := sqliteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
-	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
 		t.Fatalf("sql.Open: %v", err)
 	}
@@ -205,7 +205,7 @@ func TestSitesOfABrokenStore(t *testing.T) {
 	store := sqliteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
-	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
 		t.Fatalf("sql.Open: %v", err)
 	}

@@ -56,7 +56,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if got := e.call(formKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("after refused changes: %v", got)
 	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(store, "sqlite "))
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
 		t.Fatalf("sql.Open: %v", err)
 	}

@@ -272,7 +272,7 @@ func TestMembersLargestRow(t *testing.T) {
 	if got := e.call(formKey, "POST", "", body); got.Status != 200 || !strings.Contains(got.Body, `"success":true`) {
 		t.Fatalf("got %v, want status 200, body with %s", got, `"success":true`)
 	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
 		t.Fatalf("sql.Open: %v", err)
 	}

@@ -92,7 +92,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	if diff := cmp.Diff(failed("The request was done, and the member was deleted since."), e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
 		t.Errorf("after it was deleted: %s", diff)
 	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
 		t.Fatalf("sql.Open: %v", err)
 	}

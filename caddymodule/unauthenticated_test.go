@@ -143,7 +143,7 @@ func TestUnauthenticatedRequestsWriteNothing(t *testing.T) {
 	source := sqliteStore(t)
 	e := startEdge(t, startDNS(t, zone), membersSites{store: source, platform: "none", before: "inbox_provider"}.caddyfile())
 	e.call(formKey, "POST", "", `{"email":"a@example.com"}`)
-	db, err := sql.Open("sqlite", strings.TrimPrefix(source, "sqlite "))
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
 		t.Fatalf("sql.Open: %v", err)
 	}
