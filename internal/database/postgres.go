@@ -38,7 +38,7 @@ type postgresConfig struct {
 	hasExecMode bool // in the string
 }
 
-// parsePostgres reads a connection string.
+// parsePostgres also finds what the driver would take for something else. Errors say what to write, as for Check.
 func parsePostgres(source string) (c postgresConfig, err error) {
 	if c.ConnConfig, err = pgx.ParseConfig(source); err != nil {
 		return c, fmt.Errorf("not a connection string such as postgres://user@127.0.0.1/lychgate: %w", err)
