@@ -263,7 +263,11 @@ func TestCheckInWithoutNetwork(t *testing.T) {
 	r.withGuest(t, id, "joe@example.com", "Joe")
 	v := r.visit("Editor", "check-in?event="+id, phone)
 	v.Until("$('.door-list button[data-member]')")
+	top := "button('Check in Jane').getBoundingClientRect().top"
+	before := js[float64](v, top)
 	restore := r.cutNetwork()
+	v.shows(".net", "No network. The list is as it was.")
+	diff(t, "where the button is, below a finger", before, js[float64](v, top))
 	v.tap("Check in Jane")
 	v.shows(".net", "No network. The list is as it was. One press is kept on this phone and sent later.")
 	v.tap("Check in Joe")
