@@ -52,7 +52,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount}
+	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount, certificatesTotal, certificateStates}
 	for _, c := range siteCounters {
 		all = append(all, c)
 	}
