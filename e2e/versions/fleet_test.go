@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
@@ -316,9 +317,7 @@ func (c *caller) try(ctx context.Context, edge int, method, path string, body an
 		return 0, err.Error()
 	}
 	request.Header = c.header.Clone()
-	for key, values := range header {
-		request.Header[key] = values
-	}
+	maps.Copy(request.Header, header)
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
