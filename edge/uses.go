@@ -104,5 +104,6 @@ func (u *Uses) open(site *Site) (err error) {
 func (u *Uses) leave(name string, now *Site) {
 	if serving := u.members.Serving(); serving != nil && (now == nil || now.synced.Platform == nil) {
 		serving.inbound.Remove(name)
+		serving.contacts.Remove(name)
 	}
 }

@@ -42,6 +42,9 @@ type Config struct {
 	// Deleted is told of members that are gone from their platform.
 	Deleted members.Deletions
 
+	// Contacts is told whether the platform responds, and whether it takes the key.
+	Contacts members.Contacts
+
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -61,6 +64,8 @@ type Sync struct {
 	mu    sync.RWMutex
 	sites map[string]*site
 	start time.Time // of the first poll of the site that was added last
+
+	failing atomic.Int64 // sites whose last count failed
 }
 
 // site is a site that is synced.
@@ -80,6 +85,7 @@ type site struct {
 	// alone asks it, until it responds.
 	isSilent atomic.Bool
 
+	isFailing   atomic.Bool    // its last count failed
 	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
 	later       *alarms        // when comparisons are to be requested
 	isRequested atomic.Bool    // that a comparison is, as far as this process knows
