@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +66,18 @@ func TestFailingSites(t *testing.T) {
 		list, _ := a.failing("state=failing")
 		return cmp.Diff(want, list)
 	})
+	metrics, err := a.send("GET", "/metrics", "")
+	if err != nil {
+		t.Fatalf("reading the metrics: %v", err)
+	}
+	series := regexp.MustCompile(`(?m)^lychgate_sites?_(failing|key_rejected_age|platform_away_age|pending_age)[^ ]*`).FindAllString(metrics.Body, -1)
+	slices.Sort(series)
+	if diff := cmp.Diff([]string{
+		`lychgate_site_key_rejected_age_seconds{site="rejected"}`, `lychgate_site_platform_away_age_seconds{site="away"}`,
+		`lychgate_sites_failing{state="key_rejected"}`, `lychgate_sites_failing{state="platform_away"}`,
+	}, series); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
 	for query, want := range map[string][]string{
 		"state=key_rejected":                want[1:],
 		"state=platform_away":               want[:1],
@@ -83,7 +97,7 @@ func TestFailingSites(t *testing.T) {
 		t.Errorf("the first page: (-want +got):\n%s, next %q", diff, next)
 	}
 	a.follow(t, []sitesStep{
-		{"the whole answer", "GET", "/lychgate/sites?state=key_rejected", "", given(200, `{"sites":[{"name":"rejected","reasons":[{"state":"key_rejected",` +
+		{"the whole answer", "GET", "/lychgate/sites?state=key_rejected", "", given(200, `{"sites":[{"name":"rejected","reasons":[{"state":"key_rejected",`+
 			`"since":"TIME","problem":"Ghost answers 401 UnauthorizedError UNKNOWN_ADMIN_API_KEY Unknown Admin API Key"}]}]}`)},
 		{"nothing", "GET", "/lychgate/sites?state=writes_paused", "", given(200, `{"sites":[]}`)},
 		{"without the answer", "HEAD", "/lychgate/sites?state=failing", "", without(given(200, ""))},

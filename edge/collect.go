@@ -42,14 +42,18 @@ var (
 	storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",
 		"Sites in the store that this edge serves, by state: served, or locked if their keys cannot be opened.", []string{"state"}, nil)
 
+	sitesFailingDesc = prometheus.NewDesc("lychgate_sites_failing",
+		"Sites whose platform rejects the key, or is away, by state (key_rejected, platform_away), of all edges.", []string{"state"}, nil)
+
 	redisUp          = &collector{[]*prometheus.Desc{redisUpDesc}, collectRedisUp}
 	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc}, ofRunning(collectMembers)}
 	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc}, ofRunning(collectPending)}
 	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
+	failingSites     = newFailingSites()
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount}
+	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount, failingSites}
 	for _, c := range siteCounters {
 		all = append(all, c)
 	}

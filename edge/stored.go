@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
@@ -30,9 +29,8 @@ type StoredSites struct {
 	*follower
 	base    *base
 	updater *updater
-	members *memberstore.SQL              // nil while the store is away
-	purger  *purger                       // likewise
-	trouble atomic.Pointer[trouble.Store] // likewise
+	members *memberstore.SQL // nil while the store is away
+	purger  *purger          // likewise
 
 	restoreOnce func() error
 	openOnce    func() error
@@ -106,7 +104,7 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	if err != nil {
 		return err
 	}
-	s.trouble.Store(trouble)
+	s.updater.uses.trouble.Store(trouble)
 	s.purger = &purger{
 		sites: store, now: db.Now, logger: s.base.Logger, configured: s.served.byName,
 		forgets: []func(context.Context, string) error{

@@ -17,7 +17,7 @@ func (s *StoredSites) Failing(ctx context.Context, of trouble.State, after strin
 	if _, err := s.opened(); err != nil {
 		return nil, err
 	}
-	return s.trouble.Load().List(ctx, of, after, most, s.served.Serves, s.updater.uses.troubleHere()...)
+	return s.updater.uses.trouble.Load().List(ctx, of, after, most, s.served.Serves, s.updater.uses.troubleHere()...)
 }
 
 // troubleHere is what this edge alone knows. More of that, such as what a certificate is like, is one more
