@@ -45,14 +45,18 @@ var (
 	firstLooksDesc = prometheus.NewDesc("lychgate_first_looks_waiting",
 		"Sites whose publishing platform was not looked at yet since this edge began to serve them, for changes that no event told of.", nil, nil)
 
+	sitesFailingDesc = prometheus.NewDesc("lychgate_sites_failing",
+		"Sites whose platform rejects the key, or is away, by state (key_rejected, platform_away), of all edges.", []string{"state"}, nil)
+
 	redisUp          = &collector{[]*prometheus.Desc{redisUpDesc}, collectRedisUp}
 	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc, firstLooksDesc}, ofRunning(collectMembers)}
 	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc}, ofRunning(collectPending)}
 	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
+	failingSites     = newFailingSites()
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount, certificatesTotal, certificateStates}
+	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount, failingSites, certificatesTotal, certificateStates}
 	for _, c := range siteCounters {
 		all = append(all, c)
 	}

@@ -86,6 +86,7 @@ func (s *Sync) Remove(name string) {
 // end lets no task of the site begin any more.
 func (s *site) end(cutOff bool) {
 	s.isOver.Store(true)
+	s.noteFailing(false)
 	for _, t := range []*task{s.refreshes, s.webhooks, s.counts, s.compares} {
 		t.finish(cutOff)
 	}

@@ -14,8 +14,8 @@ import (
 // time share that, since one sees in the store at which platforms another has looked.
 
 const (
-	// lookInterval is the time between two first looks: 100,000 sites take 500 s.
-	lookInterval = 5 * time.Millisecond
+	// firstLookInterval is the time between two first looks: 100,000 sites take 500 s.
+	firstLookInterval = 5 * time.Millisecond
 
 	// maxWaiting bounds the polls that wait for a slot: what is asked for by somebody
 	// is behind as many at most.
@@ -60,7 +60,7 @@ func (s *Sync) lookNext(context.Context) (next, rest time.Duration) {
 		}
 		found.counts.ask()
 	}
-	return lookInterval, 0
+	return firstLookInterval, 0
 }
 
 // LookSoon has the platform of a site looked at before others, if it was not yet: somebody asks

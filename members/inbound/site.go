@@ -42,6 +42,9 @@ type Config struct {
 	// Deleted is told of members that are gone from their platform.
 	Deleted members.Deletions
 
+	// Contacts is told whether the platform responds, and whether it takes the key.
+	Contacts members.Contacts
+
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -64,6 +67,8 @@ type Sync struct {
 
 	looks   looks
 	looking *task // has them done one after the other
+
+	failing atomic.Int64 // sites whose last count failed
 }
 
 // site is a site that is synced.
@@ -88,6 +93,7 @@ type site struct {
 	// alone asks it, until it responds.
 	isSilent atomic.Bool
 
+	isFailing   atomic.Bool    // its last count failed
 	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
 	later       *alarms        // when comparisons are to be requested
 	isRequested atomic.Bool    // that a comparison is, as far as this process knows
