@@ -242,7 +242,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	if err := os.WriteFile(authority, nil, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority)
+	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority, "/var/log/caddy/audit.log", filepath.Join(t.TempDir(), "audit.log"))
 	block := regexp.MustCompile("(?s)```caddyfile\n(.*?)```")
 	for _, file := range files {
 		text, err := os.ReadFile(file)

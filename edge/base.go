@@ -2,6 +2,7 @@ package edge
 
 import (
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
@@ -12,6 +13,9 @@ import (
 type base struct {
 	Options
 	Shared
+
+	// Audit logs who changed what.
+	Audit audit.Log
 
 	keyring  *seal.Keyring
 	store    *openStore // nil unless something needs it
@@ -46,7 +50,7 @@ func (b *base) useStore(user storeUser) (*openStore, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.store = &openStore{kind: kind, source: source, logger: b.Logger}
+		b.store = &openStore{kind: kind, source: source, logger: b.Logger, audit: b.Audit}
 	}
 	b.store.users = append(b.store.users, user)
 	return b.store, nil

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 )
@@ -70,7 +71,7 @@ const (
 
 // Add adds sites. Errors: *ExistsError, *HostTakenError, ErrLeaving, ErrNoSecret.
 func (s *SQL) Add(ctx context.Context, list ...Site) error {
-	return s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
+	err := s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
 		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now))
 		if err != nil || n == 1 {
 			return err
@@ -84,18 +85,31 @@ func (s *SQL) Add(ctx context.Context, list ...Site) error {
 		}
 		return &ExistsError{site.Name}
 	})
+	return noted(ctx, err, "added", list...)
 }
 
 // Replace replaces sites that are still at the revisions that were read, so that
 // hosts can also move from one to another. Errors: ErrConflict, *HostTakenError, ErrNoSecret.
 func (s *SQL) Replace(ctx context.Context, list ...Site) error {
-	return s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
+	err := s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
 		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision))
 		if err == nil && n == 0 {
 			err = ErrConflict
 		}
 		return err
 	})
+	return noted(ctx, err, "changed", list...)
+}
+
+// noted notes a change of sites in the audit log, unless it failed.
+func noted(ctx context.Context, err error, action string, list ...Site) error {
+	if err != nil {
+		return err
+	}
+	for _, site := range list {
+		audit.Note(ctx, site.Name, "site", site.Name, action)
+	}
+	return nil
 }
 
 // values are those of a site's row.
@@ -196,7 +210,7 @@ func affected(result sql.Result, err error) (int64, error) {
 // purged; at once, if that is to be kept for another of its name. Errors:
 // ErrNotFound.
 func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
-	return s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
+	err := s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
 		n, err := affected(tx.ExecContext(ctx, removeSite, name, revision, s.db.Now().UnixMilli(), keep))
 		if err == nil && n == 0 {
 			err = ErrNotFound
@@ -209,6 +223,7 @@ func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
 		}
 		return nil
 	})
+	return noted(ctx, err, "removed", Site{Name: name})
 }
 
 // Find does not find sites that are removed. Errors: ErrNotFound.
@@ -360,7 +375,7 @@ func (s *SQL) Reseal(ctx context.Context, name string) (resealed bool, err error
 	if err != nil {
 		return false, fmt.Errorf("resealing the keys of site %s: %w", name, err)
 	}
-	return true, nil
+	return true, noted(ctx, nil, "resealed", Site{Name: name})
 }
 
 // reseal takes a revision, so that edges that could not open the secrets try again.

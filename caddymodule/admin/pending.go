@@ -13,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/pending"
 )
 
@@ -109,14 +110,15 @@ func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.A
 }
 
 func giveUp(w http.ResponseWriter, r *http.Request) error {
-	_, v, ok := runningPending()
+	app, v, ok := runningPending()
 	if !ok {
 		return siteError(edge.ErrStoreAway)
 	}
 	query := r.URL.Query()
 	found := false
 	if err := config.CheckSiteName(query.Get("site")); err == nil {
-		if found, err = v.Work.GiveUp(r.Context(), query.Get("site"), query.Get("kind"), query.Get("key")); err != nil {
+		ctx := audit.With(r.Context(), app.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI})
+		if found, err = v.Work.GiveUp(ctx, query.Get("site"), query.Get("kind"), query.Get("key")); err != nil {
 			return siteError(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -55,7 +56,7 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), sitesTimeout)
 	defer cancel()
-	r = r.WithContext(ctx)
+	r = r.WithContext(audit.With(ctx, app.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI}))
 	r.Body = http.MaxBytesReader(w, r.Body, maxSitesBody)
 	err = siteEdit{editor, app.Edge.Stored()}.serve(w, r, names)
 	if errors.Is(err, sites.ErrNotFound) && len(names) > 0 && app.Sites[names[0]] != nil {
