@@ -13,6 +13,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -116,6 +117,55 @@ func TestAuditLog(t *testing.T) {
 	for _, value := range []string{"lg_crm", "secret-host", platformKey, "window"} {
 		if strings.Contains(string(text), value) {
 			t.Errorf("the audit log has %q, want no value", value)
+		}
+	}
+}
+
+// An operator sees which member of the staff, by their ID in Ghost, has changed an event and its
+// guests. Neither their name nor a guest's address is in the log.
+func TestAuditLogOfStaff(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	file := filepath.Join(t.TempDir(), "audit.log")
+	config := strings.Replace(eventsConfig(sqliteStore(t), url, key, "6000 1m"), "{{global}}", "{{global}}\n"+auditedFile(file), 1)
+	h := newEvents(t, startEdge(t, nil, config), key)
+	var me struct{ Users []struct{ ID, Name string } }
+	h.decode(h.ghost("GET", "/users/me/", ""), &me)
+
+	values := map[string]any{"name": "Evening " + h.unique, "event_date": "2031-05-01", "access": "free", "speaker": "Ada"}
+	draft, _ := h.events(201, "POST", "", h.eventBody(values))
+	values["speaker"] = "Grace"
+	saved, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag)
+	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "", "If-Match", saved.tag)
+	_, added := h.events(201, "POST", "/"+draft.ID+"/registrations", `{"email":"guest-`+h.unique+`@example.com","name":"Guest Somebody"}`)
+	var guest struct{ Member string }
+	h.decode(added.Body, &guest)
+	h.events(412, "POST", "/"+draft.ID+"/cancel", "", "If-Match", draft.tag)
+	h.events(200, "POST", "/"+draft.ID+"/cancel", "", "If-Match", published.tag)
+	h.events(204, "DELETE", "/"+draft.ID, "")
+
+	by := func(kind, id, action string) map[string]string {
+		line := auditLine("staff", "daily", kind, id, action)
+		line["actor"] = me.Users[0].ID
+		return line
+	}
+	want := []map[string]string{
+		by("event", draft.ID, "created"),
+		by("event", draft.ID, "changed"),
+		by("event", draft.ID, "published"),
+		by("guest", draft.ID+"/"+guest.Member, "added"),
+		by("event", draft.ID, "cancelled"),
+		by("event", draft.ID, "deleted"),
+	}
+	if diff := cmp.Diff(want, auditLines(t, file)); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("os.ReadFile: %v", err)
+	}
+	for _, name := range []string{me.Users[0].Name, "Somebody", "example.com", "Evening"} {
+		if strings.Contains(string(text), name) {
+			t.Errorf("the audit log has %q, want no names, addresses and values", name)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	for name, value := range map[string]string{
 		"GHOST_ADMIN_KEY": "0123456789abcdef01234567:" + strings.Repeat("0f", 32), "CRM_KEY": formKey, "THEME_TOKEN": "a-token",
 		"DAILY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0e", 32), "WEEKLY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0d", 32),
-		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
+		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "ACME_TOKEN": acmeToken, "OPERATOR_TOKEN": operatorToken, "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
 	} {
 		t.Setenv(name, value)
 	}

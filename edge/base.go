@@ -17,6 +17,9 @@ type base struct {
 	// Audit logs who changed what.
 	Audit audit.Log
 
+	// AdminTokens are those of the admin API.
+	AdminTokens config.AdminTokens
+
 	keyring  *seal.Keyring
 	store    *openStore // nil unless something needs it
 	releases pool.Releases
@@ -28,6 +31,12 @@ func (b *base) prepareStore() (err error) {
 		return err
 	}
 	_, _, err = b.resolveStore()
+	return err
+}
+
+// prepareTokens is prepareStore for the tokens of the admin API.
+func (b *base) prepareTokens() (err error) {
+	b.AdminTokens, err = b.Config.ResolveAdminTokens(b.Placeholders)
 	return err
 }
 
