@@ -61,7 +61,9 @@ func adminOperations(t *testing.T) map[string][2]string {
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
-	var document struct{ Paths map[string]map[string]yaml.Node }
+	var document struct {
+		Paths map[string]map[string]yaml.Node
+	}
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		t.Fatalf("yaml.Unmarshal: %v", err)
 	}

@@ -243,7 +243,7 @@ func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 // carry no label of one of some lists; lists without labels do not count.
 func (s *SQL) List(ctx context.Context, after string, limit int, labels ...[]string) ([]Site, error) {
 	args := []any{after, limit}
-	condition := ""
+	var conditions []string
 	for _, list := range labels {
 		var carries []string
 		for _, label := range list {
@@ -251,10 +251,10 @@ func (s *SQL) List(ctx context.Context, after string, limit int, labels ...[]str
 			carries = append(carries, fmt.Sprintf("labels LIKE $%d", len(args)))
 		}
 		if len(carries) > 0 {
-			condition += " AND (" + strings.Join(carries, " OR ") + ")"
+			conditions = append(conditions, " AND ("+strings.Join(carries, " OR ")+")")
 		}
 	}
-	list, err := s.list(ctx, fmt.Sprintf(listSites, condition), args...)
+	list, err := s.list(ctx, fmt.Sprintf(listSites, strings.Join(conditions, "")), args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing sites: %w", err)
 	}
