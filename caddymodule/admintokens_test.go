@@ -193,6 +193,16 @@ func TestAdminTokens(t *testing.T) {
 		}
 	}
 
+	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ('theirs', 'event', 'ball', 'Ball', 1, 1, 9000000000000, 1, '', '', 0, '')`); err != nil {
+		t.Fatalf("db.Write.ExecContext: %v", err)
+	}
+	for _, path := range []string{"/lychgate/pending", "/lychgate/members/behind", sites + "?state=failing"} { // over all sites
+		if status, text := a.askWith(acmeToken, "GET", path, ""); status != 200 || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
+			t.Errorf("%s: got %d %s, want 200, and nothing of another tenant and of the configuration", path, status, text)
+		}
+	}
+
 	by := func(actor, site, kind, id, action string) map[string]string {
 		line := auditLine("admin_api", site, kind, id, action)
 		line["actor"] = actor
