@@ -32,7 +32,7 @@ func TestConfigMistakes(t *testing.T) {
 		want     []string
 	}{
 		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
-		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
+		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are admin_token, redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
 		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
 		{name: "no resolver", lychgate: "resolvers", want: []string{"lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53", "Caddyfile:3"}},
@@ -230,7 +230,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	for name, value := range map[string]string{
 		"GHOST_ADMIN_KEY": "0123456789abcdef01234567:" + strings.Repeat("0f", 32), "CRM_KEY": formKey, "THEME_TOKEN": "a-token",
 		"DAILY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0e", 32), "WEEKLY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0d", 32),
-		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
+		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "ACME_TOKEN": acmeToken, "OPERATOR_TOKEN": operatorToken, "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
 	} {
 		t.Setenv(name, value)
 	}
@@ -243,7 +243,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	if err := os.WriteFile(authority, nil, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority)
+	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority, "/var/log/caddy/audit.log", filepath.Join(t.TempDir(), "audit.log"))
 	fleet := fleetOnThisMachine(t)
 	block := regexp.MustCompile("(?s)```caddyfile\n(.*?)```")
 	for _, file := range files {

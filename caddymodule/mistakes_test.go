@@ -52,12 +52,16 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 		serve    string // in the server block
 		want     string
 	}{
-		{name: "app: unknown option", lychgate: "resolver 1.1.1.1", serve: "inbox_provider", want: `lychgate has no option "resolver": known are redis, resolvers, secret, service, site, store, at Caddyfile:3`},
+		{name: "app: unknown option", lychgate: "resolver 1.1.1.1", serve: "inbox_provider", want: `lychgate has no option "resolver": known are admin_token, redis, resolvers, secret, service, site, store, at Caddyfile:3`},
 		{name: "app: option of a site", lychgate: "hosts a.example", serve: "inbox_provider", want: `lychgate has no option "hosts": it belongs into the block of site, at Caddyfile:3`},
 		{name: "app: resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", serve: "inbox_provider", want: `lychgate: resolvers "dns.google" is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53, at Caddyfile:3`},
 		{name: "app: no resolver", lychgate: "resolvers", serve: "inbox_provider", want: "lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53, at Caddyfile:3"},
 		{name: "app: resolvers twice", lychgate: "resolvers 1.1.1.1\nresolvers 9.9.9.9", serve: "inbox_provider", want: "lychgate: resolvers is given twice: write it once, at Caddyfile:4"},
 		{name: "app: resolver from an unset variable", lychgate: "resolvers {env.LYCHGATE_TEST_UNSET}", serve: "inbox_provider", want: "lychgate: resolvers: {env.LYCHGATE_TEST_UNSET} is not set, or empty: set it where Caddy runs, at Caddyfile:3"},
+		{name: "app: admin_token without a key", lychgate: "admin_token panel", serve: "inbox_provider", want: "admin_token panel: key: it has none: write one, such as key {env.PANEL_TOKEN}, at Caddyfile:3"},
+		{name: "app: admin_token with a short key", lychgate: "admin_token panel {\nkey short\n}", serve: "inbox_provider", want: "admin_token panel: key: a key has 32 characters or more and no spaces; openssl rand -hex 32 makes a good one, at Caddyfile:4"},
+		{name: "app: admin_token with another's key", lychgate: "admin_token one {\nkey " + acmeToken + "\n}\nadmin_token two {\nkey " + acmeToken + "\n}", serve: "inbox_provider", want: "admin_token two: key: it is that of admin_token one too: give each its own, at Caddyfile:7"},
+		{name: "app: admin_token with no label", lychgate: "admin_token panel {\nkey " + acmeToken + "\nlabels Acme\n}", serve: "inbox_provider", want: `admin_token panel: labels "Acme": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme, at Caddyfile:5`},
 		{name: "app: redis without a scheme", lychgate: "redis redis.example.com", serve: "inbox_provider", want: "redis: not a URL of Redis, whose scheme is redis, rediss or unix: write one such as redis://127.0.0.1:6379, at Caddyfile:3"},
 		{name: "app: redis with a password and no host", lychgate: "redis redis://:s3cret@", serve: "inbox_provider", want: "redis: the URL has no host: write one such as redis://127.0.0.1:6379, at Caddyfile:3"},
 		{name: "app: redis in an unset variable", lychgate: "redis {env.LYCHGATE_TEST_UNSET}", serve: "inbox_provider", want: "redis: {env.LYCHGATE_TEST_UNSET} is not set, or empty: set it where Caddy runs, at Caddyfile:3"},
@@ -256,7 +260,8 @@ func TestEveryMistakeInJSON(t *testing.T) {
 		want     string
 	}{
 		{name: "no app", lychgate: "{}", handlers: `{"handler": "inbox_provider"}`, want: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}`},
-		{name: "unknown field", lychgate: `{"site": {}}`, handlers: `{"handler": "inbox_provider"}`, want: "site: no such field: known are redis, resolvers, secrets, service, sites, store"},
+		{name: "unknown field", lychgate: `{"site": {}}`, handlers: `{"handler": "inbox_provider"}`, want: "site: no such field: known are admin_tokens, redis, resolvers, secrets, service, sites, store"},
+		{name: "admin_token without a key", lychgate: `{"admin_tokens": {"panel": {}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.key: it has none: write one, such as "key": "{env.PANEL_TOKEN}"`},
 		{name: "app of another type", lychgate: "[]", handlers: `{"handler": "inbox_provider"}`, want: `write an object, such as {"sites": {"daily": {"hosts": ["news.example.com"]}}}`},
 		{name: "sites in a list", lychgate: `{"sites": [{"hosts": ["news.example.com"]}]}`, handlers: `{"handler": "inbox_provider"}`, want: `sites: write an object, such as {"daily": {"hosts": ["news.example.com"]}}`},
 		{name: "redis as a string", lychgate: `{"redis": "redis://127.0.0.1", "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `redis: write an object, such as {"url": "redis://127.0.0.1:6379"}`},

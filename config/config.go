@@ -39,6 +39,10 @@ type Config struct {
 	// {env.LYCHGATE_SECRET} are replaced. Default: none, so such sites cannot be added.
 	Secrets []string `json:"secrets,omitempty"`
 
+	// AdminTokens are those that requests to Lychgate's endpoints on Caddy's admin API have, by
+	// name. Default: none, so that whoever reaches the admin API may do everything.
+	AdminTokens map[string]*AdminToken `json:"admin_tokens,omitempty"`
+
 	// Service is what the file name of theme manifests starts with:
 	// `<service>-manifest.yaml`. Default: `lychgate`.
 	Service string `json:"service,omitempty"`
@@ -92,6 +96,7 @@ func (c *Config) Check(p Placeholders) error {
 		func() error { _, _, err := c.Store.Resolve(p, ""); return In("lychgate", "", err) },
 		func() error { _, err := c.Redis.Resolve(p); return err },
 		func() error { _, err := c.Keyring(p); return err },
+		func() error { _, err := c.ResolveAdminTokens(p); return err },
 		func() error { _, err := c.ManifestFile(); return err },
 	}
 	for _, name := range c.Names() {

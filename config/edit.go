@@ -39,6 +39,10 @@ type NamedSite struct {
 	// Registration lets readers register for the site's events, those whose access says who
 	// may. Default: true.
 	Registration *bool `json:"registration,omitempty"`
+
+	// Labels are words of the operator's, such as the tenant whose site it is: up to 63
+	// lower-case letters, digits and hyphens each, at most 20. Default: none.
+	Labels []string `json:"labels,omitempty"`
 }
 
 // UnmarshalJSON names the field in its errors.
@@ -73,7 +77,7 @@ type ShownSite struct {
 
 // ShowSite leaves out what people may not see of a site in the store, such as its secrets.
 func ShowSite(kept sites.Site) ShownSite {
-	shown := ShownSite{NamedSite: NamedSite{Name: kept.Name, Hosts: kept.Hosts}, CreatedAt: kept.CreatedAt, UpdatedAt: kept.UpdatedAt}
+	shown := ShownSite{NamedSite: NamedSite{Name: kept.Name, Hosts: kept.Hosts, Labels: kept.Labels}, CreatedAt: kept.CreatedAt, UpdatedAt: kept.UpdatedAt}
 	if kept.Locked != nil {
 		shown.Locked = kept.Locked.Error()
 	}
@@ -116,9 +120,44 @@ type Editor struct {
 	Placeholders Placeholders
 	Lines        Lines
 	Store        *sites.SQL
+	Scope        Scope // of who changes them
 
 	// CountPending counts the members of a site whose writes are pending.
 	CountPending func(ctx context.Context, site string) (int, error)
+}
+
+// Find finds a site that is in the scope. Errors: sites.ErrNotFound.
+func (e *Editor) Find(ctx context.Context, name string) (sites.Site, error) {
+	kept, err := e.Store.Find(ctx, name)
+	if err == nil && !e.Scope.Has(kept.Labels) {
+		return sites.Site{}, fmt.Errorf("finding site %s: %w", name, sites.ErrNotFound)
+	}
+	return kept, err
+}
+
+// Add adds sites, with the labels of the scope if they have none. Errors: those of Prepare and of
+// [sites.SQL].
+func (e *Editor) Add(ctx context.Context, list ...NamedSite) ([]sites.Site, error) {
+	for i := range list {
+		labels, err := e.Scope.forNew(list[i].Labels)
+		if err != nil {
+			return nil, &InvalidSiteError{list[i].Name, JSONText(err)}
+		}
+		list[i].Labels = labels
+	}
+	prepared, err := e.Prepare(list...)
+	if err == nil {
+		err = e.Store.Add(ctx, prepared...)
+	}
+	return prepared, e.hideOwner(err)
+}
+
+// hideOwner leaves out whose a host is, if that site may not be seen.
+func (e *Editor) hideOwner(err error) error {
+	if taken, ok := errors.AsType[*sites.HostTakenError](err); ok && len(e.Scope) > 0 {
+		return &ConfiguredError{taken.Name, "host " + taken.Host + " already belongs to another site"}
+	}
+	return err
 }
 
 // Prepare checks sites, and returns what is to be kept of them. Errors:
@@ -138,8 +177,14 @@ func (e *Editor) Prepare(list ...NamedSite) ([]sites.Site, error) {
 		if err != nil {
 			return nil, &InvalidSiteError{named.Name, err}
 		}
+		if kept.Labels, err = checkedLabels(named.Labels); err != nil {
+			return nil, &InvalidSiteError{named.Name, JSONText(err)}
+		}
 		for _, host := range kept.Hosts {
 			if owner := hosts[host]; owner != "" && owner != kept.Name { // which takes the place of that one when it goes
+				if len(e.Scope) > 0 { // which may not see that one
+					return nil, &ConfiguredError{kept.Name, "host " + host + " already belongs to another site"}
+				}
 				return nil, &ConfiguredError{kept.Name, fmt.Sprintf("host %s belongs to site %s of the configuration", host, owner)}
 			}
 		}
@@ -172,7 +217,7 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		if CheckSiteName(name) != nil { // PostgreSQL cannot be asked for some of them
 			return fmt.Errorf("finding site %.80q: %w", name, sites.ErrNotFound)
 		}
-		kept, err := e.Store.Find(ctx, name)
+		kept, err := e.Find(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -183,6 +228,9 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		named, err := patched(kept, site, patches[name])
 		if err != nil {
 			return &InvalidSiteError{name, err}
+		}
+		if err := e.Scope.checkChange(kept.Labels, named.Labels); err != nil {
+			return &InvalidSiteError{name, JSONText(err)}
 		}
 		prepared, err := e.Prepare(named)
 		if err != nil {
@@ -196,7 +244,7 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		prepared[0].Revision = kept.Revision
 		all = append(all, prepared[0])
 	}
-	return e.Store.Replace(ctx, all...)
+	return e.hideOwner(e.Store.Replace(ctx, all...))
 }
 
 // checkPending refuses to drop writes that are pending, unless they may be lost. Errors:
@@ -215,7 +263,7 @@ func (e *Editor) checkPending(ctx context.Context, name string, mayLose bool) er
 func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, error) {
 	text, err := json.Marshal(NamedSite{
 		Name: kept.Name, Hosts: site.Hosts, Platform: site.Platform, Themes: site.Themes, StaffIntegrations: site.StaffIntegrations,
-		Registration: site.Registration,
+		Registration: site.Registration, Labels: kept.Labels,
 	})
 	if err != nil {
 		return NamedSite{}, err
@@ -260,7 +308,7 @@ func (e *PendingError) Error() string {
 // be lost. What is kept of it is deleted later. Errors: *PendingError, and those of
 // [sites.SQL].
 func (e *Editor) Remove(ctx context.Context, name string, mayLose bool) error {
-	if _, err := e.Store.Find(ctx, name); err != nil {
+	if _, err := e.Find(ctx, name); err != nil {
 		return err
 	}
 	goesOn := e.Sites[name] != nil // with what is kept of it

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/history"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -77,11 +78,14 @@ func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*
 		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
 			return err
 		}
-		if err := s.history.Add(ctx, tx, m.thing(), by); err != nil {
+		if _, err := s.history.Add(ctx, tx, m.thing(), by); err != nil {
 			return err
 		}
 		return enqueue(tx)
 	})
+	if err == nil {
+		audit.Note(ctx, m.Site, slotKind, m.identity, by.Did)
+	}
 	return database.Wrap("keeping a move", err)
 }
 
@@ -140,7 +144,8 @@ func (s *SQL) refused(ctx context.Context, tx *sql.Tx, m Move, reason string) er
 	if isLast, err := s.done(ctx, tx, m); err != nil || !isLast {
 		return err
 	}
-	return s.history.Add(ctx, tx, m.thing(), history.Entry{Did: Refused, About: reason})
+	_, err := s.history.Add(ctx, tx, m.thing(), history.Entry{Did: Refused, About: reason})
+	return err
 }
 
 // Forget deletes all that is kept of a site that is not served any more.

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
@@ -12,6 +13,12 @@ import (
 type base struct {
 	Options
 	Shared
+
+	// Audit logs who changed what.
+	Audit audit.Log
+
+	// AdminTokens are those of the admin API.
+	AdminTokens config.AdminTokens
 
 	keyring  *seal.Keyring
 	store    *openStore // nil unless something needs it
@@ -24,6 +31,12 @@ func (b *base) prepareStore() (err error) {
 		return err
 	}
 	_, _, err = b.resolveStore()
+	return err
+}
+
+// prepareTokens is prepareStore for the tokens of the admin API.
+func (b *base) prepareTokens() (err error) {
+	b.AdminTokens, err = b.Config.ResolveAdminTokens(b.Placeholders)
 	return err
 }
 
@@ -46,7 +59,7 @@ func (b *base) useStore(user storeUser) (*openStore, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.store = &openStore{kind: kind, source: source, logger: b.Logger}
+		b.store = &openStore{kind: kind, source: source, logger: b.Logger, audit: b.Audit}
 	}
 	b.store.users = append(b.store.users, user)
 	return b.store, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 )
 
 // Edge is an edge with one configuration.
@@ -36,7 +37,7 @@ type Edge struct {
 // New checks a configuration and prepares an edge for it. Errors are about the place of a
 // mistake.
 func New(options Options) (*Edge, error) {
-	e := &Edge{base: &base{Options: options}, servedSites: newServedSites()}
+	e := &Edge{base: &base{Options: options, Audit: audit.To(options.Logger.Named("audit"))}, servedSites: newServedSites()}
 	followed := newFollower(e.servedSites, e.Logger)
 	e.Uses = &Uses{base: e.base, sites: followed}
 	e.running = &runningEdge{uses: e.Uses}
@@ -44,7 +45,7 @@ func New(options Options) (*Edge, error) {
 		return e, fmt.Errorf("registering metrics: %w", err)
 	}
 	configure := func() error { return e.configure(e.base) }
-	for _, prepare := range []func() error{configure, e.prepareStore, e.prepareShared} {
+	for _, prepare := range []func() error{configure, e.prepareStore, e.prepareTokens, e.prepareShared} {
 		if err := prepare(); err != nil {
 			return e, e.Lines.Explain(err)
 		}

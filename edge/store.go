@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -20,6 +21,7 @@ type openStore struct {
 	kind   database.Kind
 	source string
 	logger *zap.Logger
+	audit  audit.Log
 	users  []storeUser // that have not begun
 
 	mu       sync.Mutex
@@ -140,12 +142,16 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 		s.run(s.readClock)
 	}
 	if s.work.Load() == nil {
+		if err := audit.Schema.Migrate(ctx, s.db); err != nil {
+			return err
+		}
 		queue, err := work.New(ctx, s.db, Sampled(s.logger), nil)
 		if err != nil {
 			return err
 		}
 		s.work.Store(queue)
 		s.run(queue.Run)
+		s.run(s.logCommands)
 	}
 	for len(s.users) > 0 {
 		if err := s.users[0].begin(ctx, s.db, s.run); err != nil {
@@ -154,6 +160,13 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 		s.users = s.users[1:]
 	}
 	return nil
+}
+
+// logCommands logs what commands change, until ctx is done.
+func (s *openStore) logCommands(ctx context.Context) {
+	audit.Run(ctx, s.db, s.audit, func(err error) {
+		s.logger.Error("cannot log changes of commands; retrying", zap.Error(err))
+	})
 }
 
 // readClock reads the store's clock from time to time, until ctx is done.

@@ -69,11 +69,13 @@ func (s *Themes) serve(site *Site) error {
 	if err != nil {
 		return err
 	}
+	staff := api.NewStaff(site.Name, kind.Title, host, s.failures)
+	staff.Audit = s.base.Audit
 	site.Themes = &api.Site{
 		Name:     site.Name,
 		Kind:     kind,
 		Platform: host,
-		Staff:    api.NewStaff(site.Name, kind.Title, host, s.failures),
+		Staff:    staff,
 		Themes: func() (*themes.Service, error) {
 			store, err := opened(s.store, &s.kept)
 			if err != nil {

@@ -12,12 +12,12 @@ import (
 // alone knows.
 
 // Failing lists sites with a state, or in any for [trouble.Failing], by name, those after a name,
-// at most so many. Errors: ErrNoStore, ErrStoreAway, those of the store.
-func (s *StoredSites) Failing(ctx context.Context, of trouble.State, after string, most int) ([]trouble.Site, error) {
+// at most so many, of those that may be seen. Errors: ErrNoStore, ErrStoreAway, those of the store.
+func (s *StoredSites) Failing(ctx context.Context, of trouble.State, after string, most int, may func(site string) bool) ([]trouble.Site, error) {
 	if _, err := s.opened(); err != nil {
 		return nil, err
 	}
-	return s.updater.uses.trouble.Load().List(ctx, of, after, most, s.served.Serves, s.updater.uses.troubleHere()...)
+	return s.updater.uses.trouble.Load().List(ctx, of, after, most, func(site string) bool { return s.served.Serves(site) && may(site) }, s.updater.uses.troubleHere()...)
 }
 
 // troubleHere is what this edge alone knows. More of that, such as what a certificate is like, is one more

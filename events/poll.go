@@ -105,7 +105,7 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 		s.recheck(now, now.followTexts(*p))
 		now.follow(*p)
 		if did := now.since(&was); did != "" {
-			if err := s.store.Note(ctx, tx, Key{now.Site, now.ID}, Editor{}, did); err != nil {
+			if _, err := s.store.Note(ctx, tx, Key{now.Site, now.ID}, Editor{}, did); err != nil {
 				return err
 			}
 		}

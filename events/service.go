@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/history"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -127,7 +128,11 @@ func (s *Service) keep(ctx context.Context, site, id string, d Edit) (Event, err
 		Site: site, ID: id, Theme: d.Theme, Type: d.Type, Values: d.Values, Status: Draft,
 		Revision: newRevision(), CreatedAt: now, UpdatedAt: now,
 	}
-	return e, s.store.Insert(ctx, e, s.by)
+	err := s.store.Insert(ctx, e, s.by)
+	if err == nil {
+		audit.Note(ctx, site, thingKind, id, "created")
+	}
+	return e, err
 }
 
 // CreateOnce is Create for an editor who may ask again with the same key, because the response
@@ -186,8 +191,10 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		return Event{}, ErrNotFound
 	}
 	var task work.Task
+	var noted string // for the audit log
 	enqueue := s.work.Enqueuer(site, Kind)
 	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
+		noted = "" // a transaction may be run again
 		switch {
 		case e.Status == deleted:
 			return ErrNotFound
@@ -199,8 +206,12 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 			return err
 		}
 		if did := e.since(&before); did != "" {
-			if err := s.store.Note(ctx, tx, Key{site, id}, s.by, did); err != nil {
+			isNew, err := s.store.Note(ctx, tx, Key{site, id}, s.by, did)
+			if err != nil {
 				return err
+			}
+			if isNew {
+				noted = did
 			}
 		}
 		e.Revision, e.UpdatedAt = newRevision(), s.store.Now().UTC().Truncate(time.Millisecond)
@@ -208,6 +219,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 			e.body = ""
 		}
 		if e.Status == deleted {
+			noted = string(deleted)
 			if err := s.dependents.deleted(ctx, tx, e); err != nil {
 				return err
 			}
@@ -218,6 +230,9 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		}
 		return err
 	})
+	if err == nil && noted != "" {
+		audit.Note(ctx, site, thingKind, id, noted)
+	}
 	if err != nil || task.Key == "" {
 		return e, err
 	}
@@ -401,5 +416,9 @@ func (s *Service) SaveSettings(ctx context.Context, site string, settings Settin
 	if len(problems) > 0 {
 		return &InvalidError{problems}
 	}
-	return s.store.SaveSettings(ctx, site, kept)
+	err := s.store.SaveSettings(ctx, site, kept)
+	if err == nil {
+		audit.Note(ctx, site, "event_settings", site, history.Changed)
+	}
+	return err
 }

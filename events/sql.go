@@ -157,15 +157,19 @@ func (s *SQL) Insert(ctx context.Context, e Event, by Editor) error {
 		if _, err := tx.ExecContext(ctx, insertEvent, argsOf(&e)...); err != nil {
 			return err
 		}
-		return s.Note(ctx, tx, Key{e.Site, e.ID}, by, "created")
+		_, err := s.Note(ctx, tx, Key{e.Site, e.ID}, by, "created")
+		return err
 	})
 	return wrap("keeping an event", err)
 }
 
-func thing(k Key) history.Thing { return history.Thing{Site: k.Site, Kind: "event", Key: k.ID} }
+// thingKind is the kind of events in their history and in the audit log.
+const thingKind = "event"
+
+func thing(k Key) history.Thing { return history.Thing{Site: k.Site, Kind: thingKind, Key: k.ID} }
 
 // Note is part of the caller's transaction.
-func (s *SQL) Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error {
+func (s *SQL) Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) (isNew bool, err error) {
 	return s.history.Add(ctx, tx, thing(k), history.Entry{Editor: by, Did: did})
 }
 

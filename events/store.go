@@ -28,7 +28,8 @@ type Store interface {
 	ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change func(*sql.Tx, *Event) error) (Event, error)
 
 	// Note adds what an editor did with an event to its history, in the transaction that does it.
-	Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) error
+	// isNew is false for a change that the last entry stands for too.
+	Note(ctx context.Context, tx *sql.Tx, k Key, by Editor, did string) (isNew bool, err error)
 
 	// History lists what was done with an event, the latest first.
 	History(ctx context.Context, k Key) ([]history.Entry, error)

@@ -86,20 +86,24 @@ const (
 )
 
 // Add keeps an entry with the time of the store, in the transaction that does what it says. An entry
-// of the same moment as the last one is a millisecond later.
-func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
+// of the same moment as the last one is a millisecond later. isNew is false for a change that the last
+// entry stands for too.
+func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) (isNew bool, err error) {
 	now := l.db.Now().Truncate(time.Millisecond)
 	var at, id int64
 	var editor, did string
-	err := tx.QueryRowContext(ctx, lastEntry, of.Site, of.Kind, of.Key).Scan(&at, &id, &editor, &did)
+	err = tx.QueryRowContext(ctx, lastEntry, of.Site, of.Kind, of.Key).Scan(&at, &id, &editor, &did)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return wrap("adding to the history", err)
+		return false, wrap("adding to the history", err)
 	}
-	if last := time.UnixMilli(at); !now.After(last) {
+	last := time.UnixMilli(at)
+	isTogether := e.Did == Changed && did == Changed && editor == e.ID && now.Sub(last) <= togetherSpan
+	if !now.After(last) {
 		now = last.Add(time.Millisecond)
-	} else if e.Did == Changed && did == Changed && editor == e.ID && now.Sub(last) <= togetherSpan {
+	}
+	if isTogether {
 		_, err := tx.ExecContext(ctx, moveEntry, of.Site, of.Kind, of.Key, at, now.UnixMilli(), clip.Text(e.Name, maxName), id)
-		return wrap("adding to the history", err)
+		return false, wrap("adding to the history", err)
 	}
 	for _, step := range []struct {
 		text string
@@ -110,10 +114,10 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) error {
 		{dropOld, []any{l.oldest()}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.text, step.args...); err != nil {
-			return wrap("adding to the history", err)
+			return false, wrap("adding to the history", err)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // oldest is the time before which entries are not kept, as in the table. They are not shown any more,
@@ -122,7 +126,10 @@ func (l *Log) oldest() int64 { return l.db.Now().Add(-retention).UnixMilli() }
 
 // AddAlone is Add in a transaction of its own.
 func (l *Log) AddAlone(ctx context.Context, of Thing, e Entry) error {
-	return l.db.InTx(ctx, func(tx *sql.Tx) error { return l.Add(ctx, tx, of, e) })
+	return l.db.InTx(ctx, func(tx *sql.Tx) error {
+		_, err := l.Add(ctx, tx, of, e)
+		return err
+	})
 }
 
 // List reads the entries of a thing, the latest first, at most Most.

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 )
 
 // KeyService makes, rotates, limits and revokes the keys of integrations. A key is returned once,
@@ -20,24 +22,36 @@ type KeyService struct {
 func (s *KeyService) Add(ctx context.Context, i Integration) (key string, added Integration, err error) {
 	key, i.KeyHash = newKey(i.Name)
 	i.CreatedAt = s.Now()
-	return key, i, s.Store.AddIntegration(ctx, i)
+	err = s.Store.AddIntegration(ctx, i)
+	return key, i, noted(ctx, err, i.Site, i.Name, "added")
 }
 
 // Rotate gives an integration another key, and revokes the one before. Errors:
 // ErrNotFound, those of the store.
 func (s *KeyService) Rotate(ctx context.Context, site, name string) (key string, err error) {
 	key, hash := newKey(name)
-	return key, s.Store.RotateIntegration(ctx, site, name, hash)
+	err = s.Store.RotateIntegration(ctx, site, name, hash)
+	return key, noted(ctx, err, site, name, "rotated")
 }
 
 // Revoke revokes the key of an integration. Errors: ErrNotFound, those of the store.
 func (s *KeyService) Revoke(ctx context.Context, site, name string) error {
-	return s.Store.RevokeIntegration(ctx, site, name, s.Now())
+	err := s.Store.RevokeIntegration(ctx, site, name, s.Now())
+	return noted(ctx, err, site, name, "revoked")
 }
 
 // Limit gives an integration another rate limit. Errors: ErrNotFound, those of the store.
 func (s *KeyService) Limit(ctx context.Context, site, name string, limit Limit) error {
-	return s.Store.LimitIntegration(ctx, site, name, limit)
+	err := s.Store.LimitIntegration(ctx, site, name, limit)
+	return noted(ctx, err, site, name, "limited")
+}
+
+// noted notes a change of an integration in the audit log, unless it failed.
+func noted(ctx context.Context, err error, site, name, action string) error {
+	if err == nil {
+		audit.Note(ctx, site, "integration", name, action)
+	}
+	return err
 }
 
 // newKey makes a key for an integration. It says whose it is, so that one who finds it

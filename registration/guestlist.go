@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
@@ -194,7 +195,7 @@ func (g *GuestList) seat(ctx context.Context, site, event, member string, isOver
 		} else if err != nil {
 			return false, err
 		}
-		isNew = true
+		isNew, b.did = true, "added"
 		return b.of.hasLabels, nil
 	})
 	return got, isNew && err == nil, err
@@ -208,6 +209,7 @@ func (g *GuestList) Remove(ctx context.Context, site, event, member, by string) 
 		if b.at.IsZero() {
 			return false, nil
 		}
+		b.did = "removed"
 		return true, b.unseat(ctx, clip.Text(cmp.Or(by, "Staff"), maxGuestText))
 	})
 }
@@ -230,6 +232,9 @@ func (g *GuestList) CheckIn(ctx context.Context, site, event, member string, isI
 		if pressed.IsZero() || pressed.After(b.now) { // the clock of a phone may be fast
 			pressed = b.now
 		}
+		if b.did = "check-in undone"; isIn {
+			b.did = "checked in"
+		}
 		return false, b.checkIn(ctx, isIn, pressed)
 	})
 }
@@ -243,7 +248,7 @@ func (g *GuestList) change(ctx context.Context, key placeKey, do func(*booking) 
 		return Registrant{}, ErrNoRegistrant
 	}
 	hold := func(tx *sql.Tx) (events.Event, error) { return g.events.Hold(ctx, tx, key.site, key.event) }
-	_, err = g.seats.change(ctx, hold, key.site, key.member, func(b *booking) error {
+	b, err := g.seats.change(ctx, hold, key.site, key.member, func(b *booking) error {
 		isRelabelled, err := do(b)
 		if err != nil {
 			return err
@@ -259,6 +264,9 @@ func (g *GuestList) change(ctx context.Context, key placeKey, do func(*booking) 
 	})
 	if err != nil {
 		return Registrant{}, err
+	}
+	if b.did != "" {
+		audit.Note(ctx, key.site, "guest", key.event+"/"+key.member, b.did)
 	}
 	return got, nil
 }

@@ -59,6 +59,7 @@ type booking struct {
 	now time.Time
 
 	isRelabelled bool
+	did          string // of staff, for the audit log; "" for nothing
 	email        string // for those who see that the labels are pending
 }
 

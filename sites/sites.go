@@ -17,6 +17,10 @@ type Site struct {
 	// belongs to one site only.
 	Hosts []string
 
+	// Labels are words of the operator's, such as the tenant whose site it is: lower-case letters,
+	// digits and hyphens.
+	Labels []string
+
 	// Settings are all else that is kept of it, a JSON object.
 	Settings json.RawMessage
 

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 )
@@ -39,13 +41,13 @@ func NewSQL(ctx context.Context, db *database.DB, keys *seal.Keyring) (*SQL, err
 const (
 	nextRevision = `UPDATE site_revisions SET revision = revision + $1 RETURNING revision`
 
-	addSite = `INSERT INTO sites (name, hosts, settings, secrets, revision, created_at, updated_at, removed_at, is_purged, purge_until)
-		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, FALSE, 0)
-		ON CONFLICT (name) DO UPDATE SET hosts = $2, settings = $3, secrets = $4, revision = $5, created_at = $6, updated_at = $6,
+	addSite = `INSERT INTO sites (name, hosts, settings, secrets, revision, created_at, updated_at, removed_at, is_purged, purge_until, labels)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, 0, FALSE, 0, $7)
+		ON CONFLICT (name) DO UPDATE SET hosts = $2, settings = $3, secrets = $4, revision = $5, created_at = $6, updated_at = $6, labels = $7,
 			removed_at = 0, is_purged = FALSE, purge_until = 0 WHERE sites.is_purged`
-	replaceSite = `UPDATE sites SET hosts = $2, settings = $3, secrets = $4, revision = $5, updated_at = $6
+	replaceSite = `UPDATE sites SET hosts = $2, settings = $3, secrets = $4, revision = $5, updated_at = $6, labels = $8
 		WHERE name = $1 AND revision = $7 AND removed_at = 0`
-	removeSite = `UPDATE sites SET hosts = '[]', settings = '{}', secrets = '', revision = $2, updated_at = $3, removed_at = $3, is_purged = $4
+	removeSite = `UPDATE sites SET hosts = '[]', settings = '{}', secrets = '', labels = '', revision = $2, updated_at = $3, removed_at = $3, is_purged = $4
 		WHERE name = $1 AND removed_at = 0`
 	removedAt = `SELECT removed_at FROM sites WHERE name = $1`
 
@@ -53,9 +55,9 @@ const (
 	hostOwner   = `SELECT site FROM site_hosts WHERE host = $1`
 	removeHosts = `DELETE FROM site_hosts WHERE site = $1`
 
-	columns      = `name, hosts, settings, secrets, revision, created_at, updated_at, removed_at`
+	columns      = `name, hosts, settings, secrets, revision, created_at, updated_at, removed_at, labels`
 	findSite     = `SELECT ` + columns + ` FROM sites WHERE name = $1 AND removed_at = 0`
-	listSites    = `SELECT ` + columns + ` FROM sites WHERE name > $1 AND removed_at = 0 ORDER BY name LIMIT $2`
+	listSites    = `SELECT ` + columns + ` FROM sites WHERE name > $1 AND removed_at = 0%s ORDER BY name LIMIT $2`
 	changedSites = `SELECT ` + columns + ` FROM sites WHERE revision > $1 ORDER BY revision`
 	lastRevision = `SELECT revision FROM site_revisions`
 
@@ -70,8 +72,8 @@ const (
 
 // Add adds sites. Errors: *ExistsError, *HostTakenError, ErrLeaving, ErrNoSecret.
 func (s *SQL) Add(ctx context.Context, list ...Site) error {
-	return s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
-		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now))
+	err := s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
+		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, row.labels))
 		if err != nil || n == 1 {
 			return err
 		}
@@ -84,24 +86,37 @@ func (s *SQL) Add(ctx context.Context, list ...Site) error {
 		}
 		return &ExistsError{site.Name}
 	})
+	return noted(ctx, err, "added", list...)
 }
 
 // Replace replaces sites that are still at the revisions that were read, so that
 // hosts can also move from one to another. Errors: ErrConflict, *HostTakenError, ErrNoSecret.
 func (s *SQL) Replace(ctx context.Context, list ...Site) error {
-	return s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
-		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision))
+	err := s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
+		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision, row.labels))
 		if err == nil && n == 0 {
 			err = ErrConflict
 		}
 		return err
 	})
+	return noted(ctx, err, "changed", list...)
+}
+
+// noted notes a change of sites in the audit log, unless it failed.
+func noted(ctx context.Context, err error, action string, list ...Site) error {
+	if err != nil {
+		return err
+	}
+	for _, site := range list {
+		audit.Note(ctx, site.Name, "site", site.Name, action)
+	}
+	return nil
 }
 
 // values are those of a site's row.
 type values struct {
-	hosts, settings, secrets string
-	revision, now            int64
+	hosts, settings, secrets, labels string
+	revision, now                    int64
 }
 
 // change writes the rows of sites, and then their hosts, in one step.
@@ -138,7 +153,7 @@ func (s *SQL) valuesOf(site Site) (values, error) {
 	if err != nil {
 		return values{}, err
 	}
-	row := values{hosts: string(hosts), settings: string(site.Settings), now: s.db.Now().UnixMilli()}
+	row := values{hosts: string(hosts), settings: string(site.Settings), labels: keptLabels(site.Labels), now: s.db.Now().UnixMilli()}
 	if len(site.Secrets) == 0 {
 		return row, nil
 	}
@@ -196,7 +211,7 @@ func affected(result sql.Result, err error) (int64, error) {
 // purged; at once, if that is to be kept for another of its name. Errors:
 // ErrNotFound.
 func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
-	return s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
+	err := s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
 		n, err := affected(tx.ExecContext(ctx, removeSite, name, revision, s.db.Now().UnixMilli(), keep))
 		if err == nil && n == 0 {
 			err = ErrNotFound
@@ -209,6 +224,7 @@ func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
 		}
 		return nil
 	})
+	return noted(ctx, err, "removed", Site{Name: name})
 }
 
 // Find does not find sites that are removed. Errors: ErrNotFound.
@@ -223,9 +239,22 @@ func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 	return list[0], nil
 }
 
-// List orders by name, and begins after a name. Sites that are removed are left out.
-func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error) {
-	list, err := s.list(ctx, listSites, after, limit)
+// List orders by name, and begins after a name. Sites that are removed are left out, and those that
+// carry no label of one of some lists; lists without labels do not count.
+func (s *SQL) List(ctx context.Context, after string, limit int, labels ...[]string) ([]Site, error) {
+	args := []any{after, limit}
+	var conditions []string
+	for _, list := range labels {
+		var carries []string
+		for _, label := range list {
+			args = append(args, "% "+label+" %") // no label has a wildcard
+			carries = append(carries, fmt.Sprintf("labels LIKE $%d", len(args)))
+		}
+		if len(carries) > 0 {
+			conditions = append(conditions, " AND ("+strings.Join(carries, " OR ")+")")
+		}
+	}
+	list, err := s.list(ctx, fmt.Sprintf(listSites, strings.Join(conditions, "")), args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing sites: %w", err)
 	}
@@ -233,12 +262,12 @@ func (s *SQL) List(ctx context.Context, after string, limit int) ([]Site, error)
 }
 
 // All yields the sites that are not removed, by name. It reads a page at a time, so that a
-// caller may change the sites meanwhile.
-func (s *SQL) All(ctx context.Context) iter.Seq2[Site, error] {
+// caller may change the sites meanwhile. Labels are those of List.
+func (s *SQL) All(ctx context.Context, labels ...[]string) iter.Seq2[Site, error] {
 	const page = 500
 	return func(yield func(Site, error) bool) {
 		for after := ""; ; {
-			list, err := s.List(ctx, after, page)
+			list, err := s.List(ctx, after, page, labels...)
 			if err != nil {
 				yield(Site{}, err)
 				return
@@ -294,15 +323,18 @@ func (s *SQL) list(ctx context.Context, query string, args ...any) (list []Site,
 }
 
 func (s *SQL) scan(row *sql.Rows) (site Site, err error) {
-	var hosts, settings, secrets string
+	var hosts, settings, secrets, labels string
 	var created, updated, removed int64
-	if err := row.Scan(&site.Name, &hosts, &settings, &secrets, &site.Revision, &created, &updated, &removed); err != nil {
+	if err := row.Scan(&site.Name, &hosts, &settings, &secrets, &site.Revision, &created, &updated, &removed, &labels); err != nil {
 		return Site{}, err
 	}
 	if err := json.Unmarshal([]byte(hosts), &site.Hosts); err != nil {
 		site.Hosts, site.Damaged = nil, fmt.Errorf("its hosts cannot be read: %w", err)
 	}
 	site.Settings = json.RawMessage(settings)
+	if labels != "" {
+		site.Labels = strings.Fields(labels)
+	}
 	site.CreatedAt, site.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	if removed > 0 {
 		site.RemovedAt = time.UnixMilli(removed).UTC()
@@ -311,6 +343,14 @@ func (s *SQL) scan(row *sql.Rows) (site Site, err error) {
 		site.Secrets, site.Locked = s.open(secrets, site.Name)
 	}
 	return site, nil
+}
+
+// keptLabels are labels as a row has them, so that each is found between two spaces.
+func keptLabels(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return " " + strings.Join(labels, " ") + " "
 }
 
 func (s *SQL) open(sealed, name string) (secrets map[string]string, err error) {
@@ -360,7 +400,7 @@ func (s *SQL) Reseal(ctx context.Context, name string) (resealed bool, err error
 	if err != nil {
 		return false, fmt.Errorf("resealing the keys of site %s: %w", name, err)
 	}
-	return true, nil
+	return true, noted(ctx, nil, "resealed", Site{Name: name})
 }
 
 // reseal takes a revision, so that edges that could not open the secrets try again.

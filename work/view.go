@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 )
 
 // This file shows what is pending and what was refused.
@@ -42,6 +44,9 @@ func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error
 		return false, wrap("giving up work", err)
 	}
 	n, err := result.RowsAffected()
+	if n > 0 {
+		audit.Note(ctx, site, "work", kind+"/"+key, "given up")
+	}
 	return n > 0, err
 }
 

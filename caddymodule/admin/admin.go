@@ -37,16 +37,17 @@ func (API) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Routes are open to all whom Caddy's admin endpoint lets in.
+// Routes are open to all whom Caddy's admin endpoint lets in, or who have a token if the configuration
+// has some.
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(serveHealth)},
-		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(servePending)},
-		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(servePendingTry)},
-		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(serveBehind)},
-		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(serveTry)},
-		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(serveSites)},
-		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(serveSites)},
+		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(authorized(serveHealth))},
+		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending))},
+		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry))},
+		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind))},
+		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry))},
+		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites))},
+		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites))},
 	}
 }
 
@@ -73,16 +74,19 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	}
 	response := health{Store: "none", Sites: []string{}}
 	app, err := running()
-	if err == nil {
+	isBound := len(scopeOf(r)) > 0 // to sites, and sees nothing of others
+	if err == nil && !isBound {
 		response.Sites = slices.AppendSeq(response.Sites, slices.Values(app.Names()))
 		response.StoredSites = app.Edge.Stored().Count()
+	}
+	if err == nil {
 		response.Store = app.Edge.StoreKind()
 		err = app.Edge.AskStore(r.Context())
 	}
 	status := http.StatusOK
 	if response.Healthy = err == nil; !response.Healthy {
 		status, response.Problem = http.StatusServiceUnavailable, err.Error()
-		if app != nil {
+		if app != nil && !isBound {
 			response.FromMemory = app.Edge.FromMemory()
 		}
 	}

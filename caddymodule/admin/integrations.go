@@ -70,7 +70,7 @@ type newIntegration struct {
 // integrations has the endpoints of a site's integrations. A name selects one; without it they are
 // the endpoints of all.
 func integrations(ctx context.Context, editor *config.Editor, stored *edge.StoredSites, site string, name []string) (endpoints, error) {
-	if _, err := editor.Store.Find(ctx, site); err != nil {
+	if _, err := editor.Find(ctx, site); err != nil {
 		return nil, err
 	}
 	keys := &members.KeyService{Store: stored.Integrations(), Now: time.Now}

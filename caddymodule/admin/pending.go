@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/sites"
 )
 
 // This file shows all kinds of what is pending.
@@ -35,9 +37,12 @@ const maxBehind = 100
 // configuration, and at most maxBehind of those in the store that have an entry in
 // counted.
 func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]string, error) {
+	if isBound := len(scopeOf(r)) > 0; isBound {
+		return sitesInScope(r, app, counted)
+	}
 	if name := r.URL.Query().Get("site"); name != "" {
 		if _, has := counted[name]; config.CheckSiteName(name) != nil || !app.Edge.Serves(name) && !has {
-			return nil, caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("there is no site %.80q here", name)}
+			return nil, errNoSuchSite(name)
 		}
 		return []string{name}, nil
 	}
@@ -46,6 +51,27 @@ func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]stri
 	}
 	stored := slices.Sorted(maps.Keys(counted))
 	return slices.Concat(app.Names(), stored[:min(len(stored), maxBehind)]), nil
+}
+
+// sitesInScope is sitesOf for a token that is bound to labels.
+func sitesInScope[N any](r *http.Request, app *app.App, counted map[string]N) ([]string, error) {
+	if name := r.URL.Query().Get("site"); name != "" {
+		err := checkScope(r, app, name)
+		if errors.Is(err, sites.ErrNotFound) {
+			err = errNoSuchSite(name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []string{name}, nil
+	}
+	seen, err := inScope(r, app, counted)
+	stored := slices.Sorted(maps.Keys(seen))
+	return stored[:min(len(stored), maxBehind)], err
+}
+
+func errNoSuchSite(name string) error {
+	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("there is no site %.80q here", name)}
 }
 
 func countAll(ctx context.Context, v pending.View) (map[string]map[string]int, error) {
@@ -109,13 +135,17 @@ func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.A
 }
 
 func giveUp(w http.ResponseWriter, r *http.Request) error {
-	_, v, ok := runningPending()
+	app, v, ok := runningPending()
 	if !ok {
 		return siteError(edge.ErrStoreAway)
 	}
 	query := r.URL.Query()
 	found := false
-	if err := config.CheckSiteName(query.Get("site")); err == nil {
+	err := checkScope(r, app, query.Get("site"))
+	if err != nil && !errors.Is(err, sites.ErrNotFound) {
+		return siteError(err)
+	}
+	if err == nil {
 		if found, err = v.Work.GiveUp(r.Context(), query.Get("site"), query.Get("kind"), query.Get("key")); err != nil {
 			return siteError(err)
 		}

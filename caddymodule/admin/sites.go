@@ -35,6 +35,9 @@ const (
 	sitesPage    = 100
 	maxSitesPage = 1000
 
+	// maxLabels bounds the labels that a list is asked for with.
+	maxLabels = 20
+
 	// sitesTimeout is how long the store may take for a request.
 	sitesTimeout = time.Minute
 )
@@ -45,7 +48,7 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return apiError(http.StatusServiceUnavailable, errors.New("the running configuration has no lychgate"))
 	}
-	editor, err := app.Edge.Stored().Editor()
+	editor, err := editorFor(r, app)
 	if err != nil {
 		return apiError(http.StatusServiceUnavailable, err)
 	}
@@ -58,7 +61,7 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, maxSitesBody)
 	err = siteEdit{editor, app.Edge.Stored()}.serve(w, r, names)
-	if errors.Is(err, sites.ErrNotFound) && len(names) > 0 && app.Sites[names[0]] != nil {
+	if errors.Is(err, sites.ErrNotFound) && len(names) > 0 && len(editor.Scope) == 0 && app.Sites[names[0]] != nil {
 		return apiError(http.StatusNotFound, fmt.Errorf("site %s is in the configuration, not in the store: look there", names[0]))
 	}
 	return siteError(err)
@@ -135,14 +138,18 @@ func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has("state") {
 		return e.listFailing(w, r, limit, after)
 	}
-	list, err := e.Store.List(r.Context(), after, limit+1)
+	labels, err := labelsOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	list, err := e.Store.List(r.Context(), after, limit+1, e.Scope, labels)
 	if err != nil {
 		return err
 	}
 	page := siteList{Sites: []config.ShownSite{}}
 	if len(list) > limit {
 		list = list[:limit]
-		page.Next = nextPage(limit, list[limit-1].Name, url.Values{})
+		page.Next = nextPage(limit, list[limit-1].Name, withLabels(url.Values{}, labels))
 	}
 	for _, kept := range list {
 		page.Sites = append(page.Sites, config.ShowSite(kept))
@@ -172,6 +179,28 @@ func nextPage(limit int, last string, more url.Values) string {
 	return sitesPath + "?" + more.Encode()
 }
 
+// withLabels adds the labels of a request to those of its next page.
+func withLabels(query url.Values, labels []string) url.Values {
+	if len(labels) > 0 {
+		query["label"] = labels
+	}
+	return query
+}
+
+// labelsOf are the labels that a request asks for: sites that carry one of them.
+func labelsOf(query url.Values) ([]string, error) {
+	labels := query["label"]
+	if len(labels) > maxLabels {
+		return nil, badRequest(fmt.Errorf("label: write it at most %d times", maxLabels))
+	}
+	for _, label := range labels {
+		if err := config.CheckLabel("label", label); err != nil {
+			return nil, badRequest(config.JSONText(err))
+		}
+	}
+	return labels, nil
+}
+
 // add adds a site, or several of a list.
 func (e siteEdit) add(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(r)
@@ -182,10 +211,7 @@ func (e siteEdit) add(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return badRequest(err)
 	}
-	prepared, err := e.Prepare(list...)
-	if err == nil {
-		err = e.Store.Add(r.Context(), prepared...)
-	}
+	prepared, err := e.Add(r.Context(), list...)
 	if err != nil {
 		return err
 	}
@@ -269,7 +295,7 @@ func (e siteEdit) patch(w http.ResponseWriter, r *http.Request, patches map[stri
 func (e siteEdit) of(name string) endpoints {
 	return endpoints{
 		http.MethodGet: func(w http.ResponseWriter, r *http.Request) error {
-			kept, err := e.Store.Find(r.Context(), name)
+			kept, err := e.Find(r.Context(), name)
 			if err != nil {
 				return err
 			}

@@ -33,6 +33,10 @@ func parse(d *caddyfile.Dispenser, existing any) (any, error) {
 //	        timeout <duration>
 //	    }
 //	    secret <text...>
+//	    admin_token <name> {
+//	        key    <token>
+//	        labels <label...>
+//	    }
 //	    resolvers <address...>
 //	    service <name>
 //	    site <name> {
@@ -84,6 +88,15 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"secret": {Example: "secret {env.LYCHGATE_SECRET}", Args: blocks.Many, Field: "secrets", Set: func(args []string) error {
 			a.Secrets = args
 			return nil
+		}},
+		"admin_token": {Example: "admin_token panel", Args: 1, Repeats: true, Field: "admin_tokens", Block: func(args []string, inner blocks.Block) error {
+			return add(d, "admin_token", args[0], config.CheckAdminTokenName, &a.AdminTokens, func(token *config.AdminToken) error {
+				inner.Name = "admin_token " + args[0]
+				return blocks.Parse(d, inner, map[string]blocks.Option{
+					"key":    blocks.Text("key", "{env.PANEL_TOKEN}", &token.Key),
+					"labels": blocks.Texts("labels acme", &token.Labels),
+				})
+			})
 		}},
 		"service": {Example: "service lychgate", Args: 1, Set: func(args []string) error {
 			a.Service = args[0]

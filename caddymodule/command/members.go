@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
@@ -54,6 +55,7 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 	if err != nil && result.Seen == 0 {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
+	audit.Note(ctx, s.site, "members", s.site, "imported")
 	fmt.Fprintf(out, "%s members: %s new, %s changed, %s removed.\n", humanize.Comma(int64(result.Seen)),
 		humanize.Comma(int64(result.Added)), humanize.Comma(int64(result.Changed)), humanize.Comma(int64(result.Removed)))
 	for _, id := range result.Skipped {

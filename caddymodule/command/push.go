@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -136,6 +137,9 @@ func (s *siteStore) push(ctx context.Context, out io.Writer, integration members
 	}, rows.rows())
 	p.end()
 	printCounts(out, counts, flags.dryRun)
+	if !flags.dryRun {
+		audit.Note(ctx, s.site, "members", s.site, "pushed")
+	}
 	if saveErr := report.save(); saveErr != nil {
 		return errors.Join(err, saveErr)
 	}

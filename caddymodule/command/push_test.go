@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -47,7 +48,7 @@ func membersOf(t *testing.T, store *memberstore.SQL, site, integration string) (
 
 // An operator pushes a file, is told what was refused, and pushes it again.
 func TestPush(t *testing.T) {
-	folder, _, store := siteFolder(t)
+	folder, db, store := siteFolder(t)
 	writeFile(t, folder, "contacts.csv", "\ufeffemail,name,labels,is_subscribed,created_at\r\n"+
 		"jane@example.com,Jane,\"VIP,crm\",TRUE,2020\r\nwrong,Wrong,,,\r\njoe@example.com,'=Joe,,false,\r\nzoe@example.com,Zoe,,maybe,\r\nJANE@example.com,Jane Doe,VIP,,\r\n")
 	run := func(args ...string) ran {
@@ -97,6 +98,13 @@ func TestPush(t *testing.T) {
 	check(ran{"", "Error: nothing was pushed: .: it is not a file: write the path of one, which is read twice\n", 1}, run("."), "")
 	check(ran{"", "Error: name the CSV file: caddy lychgate members push <file> [flags]\n", 1}, run(), "")
 	check(ran{"", "Error: site daily has no integration crm: caddy lychgate integration list shows those that it has\n", 1}, run("wide.csv", "--integration", "crm"), "")
+	var audited []string // a dry run, and a file that is refused as a whole, change nothing
+	if err := audit.LogKept(t.Context(), db, func(c audit.Change) { audited = append(audited, c.Via+" "+c.Kind+" "+c.Action+" "+c.Site) }); err != nil {
+		t.Fatalf("audit.LogKept: %v", err)
+	}
+	if diff := cmp.Diff(slices.Repeat([]string{"command members pushed daily"}, 4), audited); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
 }
 
 // The rules are those of an integration: the only one, or the one that is named. What an

@@ -38,7 +38,8 @@ configuration, such as members, is its own from then on.
 
 --from-csv adds those of a file, or of standard input for -. Its first line names
 the columns, in any order: name, hosts (with spaces between them), platform, url,
-admin_key, webhooks, reconcile, staff_integrations and registration (on or off). The whole file is checked first. A site that is
+admin_key, webhooks, reconcile, staff_integrations and registration (on or off), and
+labels (with spaces between them). The whole file is checked first. A site that is
 there already, just as in the file, is left as it is, so that the same file can be
 added again.
 `,
@@ -54,7 +55,7 @@ added again.
 			return err
 		}
 		prepared, err := s.Prepare(config.NamedSite{
-			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: flags.staffIntegrations, Registration: &flags.registration,
+			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: flags.staffIntegrations, Registration: &flags.registration, Labels: *flags.labels,
 		})
 		if err != nil {
 			return err
@@ -156,6 +157,7 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 	for _, line := range [][2]string{
 		{"Name", site.Name},
 		{"Hosts", strings.Join(site.Hosts, " ")},
+		{"Labels", strings.Join(site.Labels, " ")},
 		{"Platform", strings.TrimSpace(platform.Kind + " " + platform.URL)},
 		{"Webhooks", platform.Webhooks},
 		{"Reconcile", platform.Reconcile},
@@ -188,13 +190,19 @@ knows for itself alone, such as that it tries no writes, is on its admin API.
 `,
 	}
 	failing := list.Flags().Bool("failing", false, "List the sites in trouble, and why")
+	labels := list.Flags().StringSlice("label", nil, "Only sites with this label, or one of several")
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
+		for _, label := range *labels {
+			if err := config.CheckLabel("--label", label); err != nil {
+				return err
+			}
+		}
 		if *failing {
 			return s.listFailing(ctx, out)
 		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")
-		for kept, err := range s.sites.All(ctx) {
+		for kept, err := range s.sites.All(ctx, *labels) {
 			if err != nil {
 				return err
 			}

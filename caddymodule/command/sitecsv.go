@@ -18,7 +18,7 @@ import (
 )
 
 // csvColumns are those that a CSV file of sites may have.
-var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration"}
+var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration", "labels"}
 
 // csvBatch is how many sites are added in one step. Other writers of SQLite wait
 // meanwhile.
@@ -83,7 +83,7 @@ func (s *sitesStore) addBatch(ctx context.Context, batch []csvSite) (int, error)
 
 // isSame reports whether a site is kept just as another would be.
 func isSame(kept, site sites.Site) bool {
-	return kept.Locked == nil && slices.Equal(kept.Hosts, site.Hosts) && string(kept.Settings) == string(site.Settings) &&
+	return kept.Locked == nil && slices.Equal(kept.Hosts, site.Hosts) && slices.Equal(kept.Labels, site.Labels) && string(kept.Settings) == string(site.Settings) &&
 		(len(kept.Secrets) == 0 && len(site.Secrets) == 0 || reflect.DeepEqual(kept.Secrets, site.Secrets))
 }
 
@@ -165,7 +165,7 @@ func siteOfRow(header, row []string) (config.NamedSite, error) {
 	return config.NamedSite{
 		StaffIntegrations: isOn["staff_integrations"], Registration: new(isOn["registration"]),
 
-		Name: values["name"], Hosts: strings.Fields(values["hosts"]),
+		Name: values["name"], Hosts: strings.Fields(values["hosts"]), Labels: strings.Fields(values["labels"]),
 		Platform: &config.Platform{
 			Kind: values["platform"], URL: values["url"], AdminKey: values["admin_key"],
 			Webhooks: values["webhooks"], Reconcile: values["reconcile"],

@@ -21,6 +21,7 @@ type siteFlags struct {
 
 	staffIntegrations bool
 	registration      bool
+	labels            *[]string
 }
 
 func addSiteFlags(cmd *cobra.Command) *siteFlags {
@@ -33,6 +34,7 @@ func addSiteFlags(cmd *cobra.Command) *siteFlags {
 	cmd.Flags().StringVar(&f.platform.Reconcile, "reconcile", "", "How often all members are compared with Ghost's, or off (default: 6h)")
 	cmd.Flags().BoolVar(&f.staffIntegrations, "staff-integrations", false, "Let owners and administrators manage integrations on the desk")
 	cmd.Flags().BoolVar(&f.registration, "registration", true, "Let readers register for the site's events")
+	f.labels = cmd.Flags().StringSlice("label", nil, "Label of the site, such as the tenant's name; several with commas between them")
 	return f
 }
 
@@ -76,7 +78,7 @@ func (f *siteFlags) checkComplete() error {
 // flagNames are those of the fields of a site.
 var flagNames = strings.NewReplacer(
 	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.webhooks:", ": --webhooks:",
-	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:",
+	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:", ": labels:", ": --label:",
 )
 
 func (f *siteFlags) patch() (json.RawMessage, error) {
@@ -86,6 +88,9 @@ func (f *siteFlags) patch() (json.RawMessage, error) {
 	}
 	if f.cmd.Flags().Changed("staff-integrations") {
 		patch["staff_integrations"] = f.staffIntegrations
+	}
+	if f.cmd.Flags().Changed("label") {
+		patch["labels"] = *f.labels
 	}
 	if f.cmd.Flags().Changed("registration") {
 		patch["registration"] = f.registration

@@ -61,7 +61,9 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			Config: of.Config, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *of.Config),
 			Store: store, CountPending: members.CountPending,
 		}
-		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members, db}, args))
+		return explainSites(audited(cmd.Context(), db, func(ctx context.Context) error {
+			return do(ctx, cmd.OutOrStdout(), &sitesStore{editor, store, members, db}, args)
+		}))
 	}
 }
 

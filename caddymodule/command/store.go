@@ -75,10 +75,11 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), cmd.OutOrStdout(), &siteStore{
+		found := &siteStore{
 			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: locked, store: store, now: db.Now,
 			apiURL: of.apis.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
-		}, args)
+		}
+		return audited(cmd.Context(), db, func(ctx context.Context) error { return do(ctx, cmd.OutOrStdout(), found, args) })
 	}
 }
 

@@ -113,6 +113,15 @@ func TestSiteCommands(t *testing.T) {
 		{"site update weekly --platform none", "", ran{"Site weekly is changed, everywhere within two seconds.\n", "", 0}},
 		{"site list", "", ran{"NAME    PLATFORM  HOSTS          KEYS\nplain   none      plain.example  none\nweekly  none      new.example    none\n", "", 0}},
 
+		{"site update weekly --label Acme", "", no(`site weekly: --label: "Acme": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme`)},
+		{"site update weekly --label trial,acme", "", ran{"Site weekly is changed, everywhere within two seconds.\n", "", 0}},
+		{"site list --label acme", "", ran{"NAME    PLATFORM  HOSTS        KEYS\nweekly  none      new.example  none\n", "", 0}},
+		{"site list --label beta", "", ran{"NAME  PLATFORM  HOSTS  KEYS\n", "", 0}},
+		{"site list --label Beta", "", no(`--label "Beta": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme`)},
+		{"site show weekly", "", ran{"Name:          weekly\nHosts:         new.example\nLabels:        acme trial\nPlatform:      none\nIntegrations:  crm\nAdded:         TIME\nChanged:       TIME\n", "", 0}},
+		{"site update weekly --label=", "", ran{"Site weekly is changed, everywhere within two seconds.\n", "", 0}},
+		{"site list --label acme", "", ran{"NAME  PLATFORM  HOSTS  KEYS\n", "", 0}},
+
 		{"site remove weekly", "", ran{"Site weekly is removed. What is kept of it is deleted in two minutes, while Caddy runs.\n", "", 0}},
 		{"site remove weekly", "", no("finding site weekly: there is no such site: caddy lychgate site list shows those in the store")},
 		{"site add weekly --hosts weekly.example --platform none", "", no("adding site weekly: the data of a removed site of this name is still being deleted: it takes two minutes while Caddy runs, so try again then, or choose another name")},
@@ -171,8 +180,8 @@ func TestSitesFromCSV(t *testing.T) {
 		name, csv string
 		want      ran
 	}{
-		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_key,webhooks,reconcile,staff_integrations,registration\n", 1}},
-		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_key, webhooks, reconcile, staff_integrations, registration` + "\n", 1}},
+		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_key,webhooks,reconcile,staff_integrations,registration,labels\n", 1}},
+		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_key, webhooks, reconcile, staff_integrations, registration, labels` + "\n", 1}},
 		{"a column twice", "name,name\n", ran{"", "Error: nothing was added: standard input, line 1: the column name is given twice\n", 1}},
 		{"a short line", "name,hosts,platform\na,a.example\n", ran{"", "Error: nothing was added: standard input, record on line 2: wrong number of fields\n", 1}},
 		{"a site twice", "name,hosts,platform\na,a.example,none\nb,b.example,none\na,c.example,none\n", ran{"", "Error: nothing was added: standard input, line 4: site a is in line 2 too\n", 1}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -19,6 +20,9 @@ import (
 // Staff tells whether a request comes from the publication's staff. It may be used by many
 // goroutines at once.
 type Staff struct {
+	// Audit logs what they change; nil for nowhere.
+	Audit audit.Log
+
 	title    string // of the platform
 	platform platform.Authenticator
 	sessions sessions[platform.StaffMember]
@@ -134,8 +138,10 @@ func (s *Staff) AuthorizeQueued(ctx context.Context, r *http.Request, address ne
 	return visitor, member, err
 }
 
-// WithAsker marks what is queued in the context as asked for by a member of the staff.
-func WithAsker(ctx context.Context, visitor platform.Visitor, member platform.StaffMember) context.Context {
+// WithAsker marks what is queued and what is changed in the context as asked for by a member of the
+// staff.
+func (s *Staff) WithAsker(ctx context.Context, visitor platform.Visitor, member platform.StaffMember) context.Context {
+	ctx = audit.With(ctx, s.Audit, audit.Actor{Via: audit.ViaStaff, ID: member.ID})
 	return work.WithAsker(ctx, work.Asker{Name: member.Name, IsUnanswered: visitor.IsRecalled})
 }
 

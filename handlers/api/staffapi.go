@@ -144,7 +144,7 @@ func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http
 		}
 		defer end()
 	}
-	ctx = WithAsker(ctx, asked.Visitor, asked.Member)
+	ctx = site.Staff.WithAsker(ctx, asked.Visitor, asked.Member)
 	prepared, err := a.Prepare(ctx, asked)
 	if err == nil {
 		response, err = route.Do(prepared, ctx)

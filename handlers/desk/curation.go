@@ -388,7 +388,7 @@ func fillSlot(ctx context.Context, v *view) (any, error) {
 	}
 	before, err := home.Show(ctx, []manifest.Slot{of})
 	if errors.Is(err, curation.ErrPlatform) && ctx.Err() == nil && isMove(form) {
-		return v.keep(api.WithAsker(ctx, platform.Visitor{IsRecalled: true}, v.member), home, of)
+		return v.keep(v.site.Staff.WithAsker(ctx, platform.Visitor{IsRecalled: true}, v.member), home, of)
 	}
 	if err != nil {
 		return nil, v.explain(err)

@@ -123,7 +123,7 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 	if v.visitor.IsRecalled && !shown.isQueued(v.request.PostForm) {
 		return nil, api.ErrStaffUnknown.For(v.site.Kind.Title)
 	}
-	ctx = api.WithAsker(ctx, v.visitor, v.member)
+	ctx = v.site.Staff.WithAsker(ctx, v.visitor, v.member)
 	end, err := v.site.Begin()
 	if err != nil {
 		return nil, err

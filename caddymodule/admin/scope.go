@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
+	"github.com/lychgate/caddy-lychgate/sites"
+)
+
+// This file says which sites a request may see and change: all of them, or those of the token that it
+// has.
+
+type tokenKey struct{}
+
+// scopeOf is what the token of a request may see and change.
+func scopeOf(r *http.Request) config.Scope {
+	token, _ := r.Context().Value(tokenKey{}).(config.NamedToken)
+	return token.Labels
+}
+
+// authorized has an endpoint answer requests with a token of the running configuration, or all if that
+// has none. What they change is logged as the token's.
+func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		running, err := running()
+		if err != nil { // which the endpoint says
+			return serve(w, r)
+		}
+		var token config.NamedToken
+		if tokens := running.Edge.AdminTokens; len(tokens) > 0 {
+			key, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			var isKnown bool
+			if token, isKnown = tokens.Find(key); !isBearer || !isKnown {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				return apiError(http.StatusUnauthorized, errors.New("send an admin token of the configuration, as in: Authorization: Bearer …"))
+			}
+		}
+		ctx := context.WithValue(r.Context(), tokenKey{}, token)
+		return serve(w, r.WithContext(audit.With(ctx, running.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI, ID: token.Name})))
+	}
+}
+
+// editorFor changes the sites that a request may see. Errors: edge.ErrNoStore, edge.ErrStoreAway.
+func editorFor(r *http.Request, app *app.App) (*config.Editor, error) {
+	editor, err := app.Edge.Stored().Editor()
+	if err == nil {
+		editor.Scope = scopeOf(r)
+	}
+	return editor, err
+}
+
+// checkScope fails with sites.ErrNotFound for a site that a request may not see, and for no name of a
+// site. Errors: those of the store.
+func checkScope(r *http.Request, app *app.App, name string) error {
+	if config.CheckSiteName(name) != nil { // PostgreSQL cannot be asked for some of them
+		return sites.ErrNotFound
+	}
+	if len(scopeOf(r)) == 0 {
+		return nil
+	}
+	editor, err := editorFor(r, app)
+	if errors.Is(err, edge.ErrNoStore) || app.Sites[name] != nil { // the configuration's is served
+		return sites.ErrNotFound
+	}
+	if err == nil {
+		_, err = editor.Find(r.Context(), name)
+	}
+	return err
+}
+
+// inScope drops the names of sites that a request may not see: sites of the configuration carry no
+// labels. Errors: those of the store.
+func inScope[N any](r *http.Request, app *app.App, counted map[string]N) (map[string]N, error) {
+	scope := scopeOf(r)
+	editor, err := editorFor(r, app)
+	if errors.Is(err, edge.ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]N)
+	for kept, err := range editor.Store.All(r.Context(), scope) {
+		if err != nil {
+			return nil, err
+		}
+		if n, has := counted[kept.Name]; has && app.Sites[kept.Name] == nil {
+			seen[kept.Name] = n
+		}
+	}
+	return seen, nil
+}

@@ -1,0 +1,223 @@
+package caddymodule_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+const (
+	operatorToken = "operator-token-0123456789abcdef0123456789"
+	acmeToken     = "acme-token-0123456789abcdef0123456789abcd"
+)
+
+// withTokens adds admin tokens to a configuration of sites in a store.
+func withTokens(config string) string {
+	return strings.Replace(config, "site fixed {", `admin_token operator {
+			key `+operatorToken+`
+		}
+		admin_token acme-panel {
+			key {$LYCHGATE_TEST_PANEL_TOKEN}
+			labels acme
+		}
+		site fixed {`, 1)
+}
+
+// askWith sends a request with an admin token, or without one if that is empty.
+func (a *sitesAdmin) askWith(token, method, path, body string) (status int, text string) {
+	a.t.Helper()
+	request, err := http.NewRequestWithContext(a.t.Context(), method, "http://caddy"+path, strings.NewReader(body))
+	if err != nil {
+		a.t.Fatalf("http.NewRequestWithContext: %v", err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	got, err := a.client.Do(request)
+	if err != nil {
+		a.t.Fatalf("a.client.Do: %v", err)
+	}
+	defer a.client.CloseIdleConnections() // a reload would wait for them
+	defer got.Body.Close()
+	of, err := io.ReadAll(got.Body)
+	if err != nil {
+		a.t.Fatalf("io.ReadAll: %v", err)
+	}
+	return got.StatusCode, timeShown.ReplaceAllString(strings.TrimSpace(string(of)), `"TIME"`)
+}
+
+// adminOperations are those of docs/admin_openapi.yaml: method and path, by their IDs.
+func adminOperations(t *testing.T) map[string][2]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/admin_openapi.yaml")
+	if err != nil {
+		t.Fatalf("os.ReadFile: %v", err)
+	}
+	var document struct {
+		Paths map[string]map[string]yaml.Node
+	}
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.Fatalf("yaml.Unmarshal: %v", err)
+	}
+	operations := make(map[string][2]string)
+	for path, methods := range document.Paths {
+		for method, node := range methods {
+			var operation struct {
+				ID string `yaml:"operationId"`
+			}
+			if node.Decode(&operation) == nil && operation.ID != "" {
+				operations[operation.ID] = [2]string{strings.ToUpper(method), path}
+			}
+		}
+	}
+	return operations
+}
+
+// A panel of one tenant sees and changes the sites with its label alone: each operation of the admin API
+// answers about a site of another tenant as about one that is not there, and a list leaves it out.
+// Without a token, nothing is answered.
+func TestAdminTokens(t *testing.T) {
+	t.Setenv("LYCHGATE_TEST_PANEL_TOKEN", acmeToken)
+	audited := filepath.Join(t.TempDir(), "audit.log")
+	store := filepath.Join(t.TempDir(), "lychgate.db")
+	config := strings.Replace(sitesConfig("sqlite "+store, sealingSecret), "{{admin}}", "{{admin}}\n"+auditedFile(audited), 1)
+	a := startSitesAdmin(t, withTokens(config))
+
+	const sites = "/lychgate/sites"
+	if status, text := a.askWith(operatorToken, "POST", sites, `{"name":"theirs","hosts":["theirs.example"],`+noGhost+`,"labels":["beta"]}`); status != 201 {
+		t.Fatalf("a site of another tenant: got %d %s, want 201", status, text)
+	}
+	if status, text := a.askWith(operatorToken, "POST", sites+"/theirs/integrations", `{"name":"crm"}`); status != 201 {
+		t.Fatalf("its integration: got %d %s, want 201", status, text)
+	}
+	const (
+		mine    = `{"name":"mine","hosts":["mine.example"],"platform":{"kind":"none"},"labels":["acme"],"created_at":"TIME","updated_at":"TIME"}`
+		nowhere = `{"error":"finding site theirs: there is no such site"}`
+		taken   = `{"error":"site second: host theirs.example already belongs to another site"}`
+		unknown = `{"error":"there is no site \"theirs\" here"}`
+		refused = `{"error":"nothing of this site, kind and key was refused for good"}`
+	)
+	if status, text := a.askWith(acmeToken, "POST", sites, `{"name":"mine","hosts":["mine.example"],`+noGhost+`}`); status != 201 || text != mine {
+		t.Errorf("a site of the token's own: got %d %s, want 201 %s", status, text, mine)
+	}
+	db, err := database.Open(t.Context(), database.SQLite, store)
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ('theirs', 'event', 'gala', 'Gala', 1, 1, NULL, 1, 'It is refused.', '', 0, '')`); err != nil {
+		t.Fatalf("db.Write.ExecContext: %v", err)
+	}
+	type answer struct {
+		Status int
+		Text   string
+	}
+	cases := map[string]struct {
+		query, body string
+		want        answer
+	}{
+		"listSites":         {"", "", answer{200, `{"sites":[` + mine + `]}`}},
+		"headSites":         {"", "", answer{200, ""}},
+		"addSites":          {"", `{"name":"second","hosts":["theirs.example"],` + noGhost + `}`, answer{409, taken}},
+		"changeSites":       {"", `{"mine":{"registration":true},"theirs":{"hosts":["theirs.example"]}}`, answer{404, nowhere}},
+		"getSite":           {"", "", answer{404, nowhere}},
+		"headSite":          {"", "", answer{404, ""}},
+		"changeSite":        {"", `{"hosts":["other.example"]}`, answer{404, nowhere}},
+		"removeSite":        {"?force=true", "", answer{404, nowhere}},
+		"listIntegrations":  {"", "", answer{404, nowhere}},
+		"headIntegrations":  {"", "", answer{404, ""}},
+		"addIntegration":    {"", `{"name":"form"}`, answer{404, nowhere}},
+		"rotateIntegration": {"", "", answer{404, nowhere}},
+		"updateIntegration": {"", `{"limit":null}`, answer{404, nowhere}},
+		"revokeIntegration": {"", "", answer{404, nowhere}},
+		"getHealth":         {"", "", answer{200, `{"healthy":true,"store":"sqlite","sites":[]}`}},
+		"headHealth":        {"", "", answer{200, ""}},
+		"listPending":       {"?site=theirs", "", answer{404, unknown}},
+		"giveUp":            {"?site=theirs&kind=event&key=gala", "", answer{404, refused}},
+		"tryPending":        {"?site=theirs", "", answer{404, unknown}},
+		"listBehind":        {"?site=theirs", "", answer{404, unknown}},
+		"tryBehind":         {"?site=theirs", "", answer{404, unknown}},
+	}
+	for id, at := range adminOperations(t) {
+		asked, ok := cases[id]
+		if !ok {
+			t.Errorf("%s: there is no case for it: write what a token that is bound to another label is answered", id)
+			continue
+		}
+		path := strings.NewReplacer("{name}", "theirs", "{integration}", "crm").Replace(at[1])
+		status, text := a.askWith(acmeToken, at[0], path+asked.query, asked.body)
+		if diff := cmp.Diff(asked.want, answer{status, text}); diff != "" {
+			t.Errorf("%s of another tenant (-want +got):\n%s", id, diff)
+		}
+		for name, token := range map[string]string{"no token": "", "a wrong token": acmeToken + "0"} {
+			if status, text := a.askWith(token, at[0], path+asked.query, asked.body); status != 401 || strings.Contains(text, "theirs") {
+				t.Errorf("%s with %s: got %d %s, want 401", id, name, status, text)
+			}
+		}
+	}
+
+	const gala = "/lychgate/pending?site=theirs&kind=event&key=gala"
+	for _, step := range []struct {
+		name, token, method, path, body string
+		want                            answer
+	}{
+		{"all that is pending", acmeToken, "GET", "/lychgate/pending", "", answer{200, `{}`}},
+		{"what is pending of another tenant, for the operator", operatorToken, "GET", "/lychgate/pending?site=theirs", "", answer{200, `{"theirs":{"pending":{"members":0},"items":[],"refused":[{"kind":"event","key":"gala","title":"Gala","since":"TIME","attempts":1,"reason":"It is refused."}]}}`}},
+		{"its own", acmeToken, "GET", "/lychgate/members/behind?site=mine", "", answer{200, `{"mine":{"behind":0,"members":[]}}`}},
+		{"a site of the configuration", acmeToken, "GET", sites + "/fixed", "", answer{404, `{"error":"finding site fixed: there is no such site"}`}},
+		{"pending of that", acmeToken, "GET", "/lychgate/pending?site=fixed", "", answer{404, `{"error":"there is no site \"fixed\" here"}`}},
+		{"its host", acmeToken, "PATCH", sites + "/mine", `{"hosts":["fixed.example.com"]}`, answer{409, `{"error":"site mine: host fixed.example.com already belongs to another site"}`}},
+		{"another's label", acmeToken, "GET", sites + "?label=beta", "", answer{200, `{"sites":[]}`}},
+		{"no label", acmeToken, "GET", sites + "?label=Beta", "", answer{400, `{"error":"label: \"Beta\": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme"}`}},
+		{"a label that is not the token's", acmeToken, "PATCH", sites + "/mine", `{"labels":["acme","beta"]}`, answer{400, `{"error":"site mine: labels: the token may add and remove these alone, and a site keeps one of them: acme"}`}},
+		{"out of its own reach", acmeToken, "PATCH", sites + "/mine", `{"labels":null}`, answer{400, `{"error":"site mine: labels: the token may add and remove these alone, and a site keeps one of them: acme"}`}},
+		{"a new site of another", acmeToken, "POST", sites, `{"name":"third","hosts":["third.example"],` + noGhost + `,"labels":["beta"]}`, answer{400, `{"error":"site third: labels: the token may add and remove these alone, and a site keeps one of them: acme"}`}},
+		{"the operator's labels", operatorToken, "PATCH", sites + "/mine", `{"labels":["trial","acme","acme"]}`, answer{200, strings.Replace(mine, `["acme"]`, `["acme","trial"]`, 1)}},
+		{"those stay", acmeToken, "PATCH", sites + "/mine", `{"hosts":["mine.example"]}`, answer{200, strings.Replace(mine, `["acme"]`, `["acme","trial"]`, 1)}},
+		{"both labels", acmeToken, "GET", sites + "?label=trial&limit=1", "", answer{200, `{"sites":[` + strings.Replace(mine, `["acme"]`, `["acme","trial"]`, 1) + `]}`}},
+		{"refused work of another tenant, for the operator", operatorToken, "DELETE", gala, "", answer{204, ""}},
+		{"its removal", acmeToken, "DELETE", sites + "/mine", "", answer{204, ""}},
+	} {
+		status, text := a.askWith(step.token, step.method, step.path, step.body)
+		if diff := cmp.Diff(step.want, answer{status, text}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+
+	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ('theirs', 'event', 'ball', 'Ball', 1, 1, 9000000000000, 1, '', '', 0, '')`); err != nil {
+		t.Fatalf("db.Write.ExecContext: %v", err)
+	}
+	for _, path := range []string{"/lychgate/pending", "/lychgate/members/behind", sites + "?state=failing"} { // over all sites
+		if status, text := a.askWith(acmeToken, "GET", path, ""); status != 200 || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
+			t.Errorf("%s: got %d %s, want 200, and nothing of another tenant and of the configuration", path, status, text)
+		}
+	}
+
+	by := func(actor, site, kind, id, action string) map[string]string {
+		line := auditLine("admin_api", site, kind, id, action)
+		line["actor"] = actor
+		return line
+	}
+	want := []map[string]string{
+		by("operator", "theirs", "site", "theirs", "added"),
+		by("operator", "theirs", "integration", "crm", "added"),
+		by("acme-panel", "mine", "site", "mine", "added"),
+		by("operator", "mine", "site", "mine", "changed"),
+		by("acme-panel", "mine", "site", "mine", "changed"),
+		by("operator", "theirs", "work", "event/gala", "given up"),
+		by("acme-panel", "mine", "site", "mine", "removed"),
+	}
+	if diff := cmp.Diff(want, auditLines(t, audited)); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// This file keeps the changes of commands in the store until an edge logs them: a command has not
+// the log of the service, and may run where no edge does.
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Schema is the table of this package.
+var Schema = database.Schema{Name: "audit", Files: migrations}
+
+const (
+	keepChange = `INSERT INTO audit_changes (at, id, change) VALUES ($1, $2, $3)`
+	anyKept    = `SELECT COUNT(*) FROM (SELECT 1 FROM audit_changes LIMIT 1) AS first`
+
+	// maxLogged bounds what is logged in a transaction.
+	maxLogged = 500
+
+	takeKept = `DELETE FROM audit_changes WHERE id IN (SELECT id FROM audit_changes ORDER BY at, id LIMIT $1) RETURNING id, change`
+
+	// interval is how often an edge looks for changes of commands.
+	interval = 2 * time.Second
+
+	// timeout bounds what is asked of the store.
+	timeout = 10 * time.Second
+)
+
+// Keep keeps changes until an edge logs them.
+func Keep(ctx context.Context, db *database.DB, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := Schema.Migrate(ctx, db); err != nil {
+		return err
+	}
+	err := db.InTx(ctx, func(tx *sql.Tx) error {
+		first := rand.Int64N(math.MaxInt64 - int64(len(changes))) // IDs that follow keep the order in a millisecond
+		for i, c := range changes {
+			text, err := json.Marshal(c)
+			if err == nil {
+				_, err = tx.ExecContext(ctx, keepChange, c.At.UnixMilli(), first+int64(i), string(text))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return database.Wrap("keeping changes for the audit log", err)
+}
+
+// LogKept logs the changes that commands have kept, in their order. Of several edges one logs a
+// change. One that ends meanwhile may have logged some that are logged again.
+func LogKept(ctx context.Context, db *database.DB, log Log) error {
+	var n int
+	if err := db.Read.QueryRowContext(ctx, anyKept).Scan(&n); err != nil || n == 0 {
+		return database.Wrap("reading changes for the audit log", err)
+	}
+	for {
+		var taken []Change
+		err := db.InTx(ctx, func(tx *sql.Tx) (err error) {
+			if taken, err = take(ctx, tx); err != nil {
+				return err
+			}
+			for _, c := range taken { // before they are gone, so that none is lost
+				log(c)
+			}
+			return nil
+		})
+		if err != nil || len(taken) < maxLogged {
+			return database.Wrap("logging changes of commands", err)
+		}
+	}
+}
+
+// take takes the oldest changes out of the store, at most maxLogged.
+func take(ctx context.Context, tx *sql.Tx) ([]Change, error) {
+	rows, err := tx.QueryContext(ctx, takeKept, maxLogged)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	type kept struct {
+		id int64
+		Change
+	}
+	var list []kept
+	for rows.Next() {
+		var k kept
+		var text string
+		if err := rows.Scan(&k.id, &text); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(text), &k.Change); err != nil {
+			return nil, err
+		}
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b kept) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.id, b.id)) })
+	taken := make([]Change, len(list))
+	for i, k := range list {
+		taken[i] = k.Change
+	}
+	return taken, rows.Err()
+}
+
+// Run logs what commands keep, until ctx is done. It tells failed when that begins to fail.
+func Run(ctx context.Context, db *database.DB, log Log, failed func(error)) {
+	isFailing := false
+	for {
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		err := LogKept(bounded, db, log)
+		cancel()
+		if err != nil && ctx.Err() == nil && !isFailing {
+			failed(err)
+		}
+		isFailing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(interval):
+		}
+	}
+}
