@@ -17,13 +17,19 @@ import (
 const countPause = 50 * time.Millisecond
 
 // countDue has the members compared if their number is odd. The first time it lets
-// the site's other tasks begin, unless the platform hangs.
+// the site's other tasks begin, unless the platform hangs, and counts only if no other process has
+// looked at the platform.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
-	isFirst := s.count.counted.IsZero()
+	isFirst := !s.hasBegun.Load()
 	if s.Reconcile == 0 && !isFirst && !s.isSilent.Load() {
 		return 0, 0
 	}
-	err := s.checkCount(ctx)
+	var err error
+	if isFirst && !s.isSilent.Load() && s.isSeenByAnother(ctx) {
+		s.isSeen.Store(true)
+	} else {
+		err = s.checkCount(ctx)
+	}
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
@@ -35,7 +41,11 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return max(countInterval, time.Duration(len(s.sites))*countPause), 0
+	next = max(countInterval, time.Duration(len(s.sites))*countPause)
+	if isFirst && next > countInterval { // since first looks are not as far apart
+		next = countInterval + time.Duration(s.spread*float64(next))
+	}
+	return next, 0
 }
 
 // checkCount asks the platform how many members it has. If that is odd, it has
