@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/contacts"
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -44,8 +45,9 @@ type Serving struct {
 	// History keeps who of the staff changed integrations.
 	History *history.Log
 
-	inbound *inbound.Sync
-	uses    *members.Uses
+	inbound  *inbound.Sync
+	uses     *members.Uses
+	contacts *contacts.Log
 }
 
 // declared are the integrations that the configuration declares for a site.
@@ -127,13 +129,19 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	if err != nil {
 		return err
 	}
+	kept, err := contacts.NewSQL(ctx, db)
+	if err != nil {
+		return err
+	}
+	noted := contacts.NewLog(kept, Sampled(s.logger))
 	serving := &Serving{
-		Store:   store,
-		History: log,
-		Now:     db.Now,
-		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted}),
-		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted}),
-		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
+		Store:    store,
+		History:  log,
+		Now:      db.Now,
+		Outbox:   outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
+		inbound:  inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
+		contacts: noted,
+		uses:     members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
@@ -141,6 +149,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	run(serving.Outbox.Run)
 	run(serving.inbound.Run)
 	run(serving.uses.Run)
+	run(noted.Run)
 	run(func(ctx context.Context) { purgeRequests(ctx, store, db.Now, s.logger) })
 	s.serving.Store(serving)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/contacts"
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -15,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
 // StoredLabel is the label of the metrics of all sites in the store: metrics do
@@ -94,10 +96,19 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	if err != nil {
 		return err
 	}
+	contacts, err := contacts.NewSQL(ctx, db)
+	if err != nil {
+		return err
+	}
+	trouble, err := trouble.Open(ctx, db)
+	if err != nil {
+		return err
+	}
+	s.updater.uses.trouble.Store(trouble)
 	s.purger = &purger{
 		sites: store, now: db.Now, logger: s.base.Logger, configured: s.served.byName,
 		forgets: []func(context.Context, string) error{
-			members.Forget, themes.Forget, curation.Forget, events.Forget, s.base.store.work.Load().Forget,
+			members.Forget, contacts.Forget, themes.Forget, curation.Forget, events.Forget, s.base.store.work.Load().Forget,
 			func(ctx context.Context, site string) error { return registration.Forget(ctx, db, site) },
 		},
 	}

@@ -3,8 +3,10 @@ package edge
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
 // Uses is what the directives of one configuration use.
@@ -15,6 +17,8 @@ type Uses struct {
 	themes   *Themes   // nil unless theme_manifest or staff_desk is used
 	curation *Curation // nil unless staff_desk is used
 	events   *Events   // nil unless staff_desk or events_api is used
+
+	trouble atomic.Pointer[trouble.Store] // nil while the store is away
 }
 
 // UseMembers checks what the members API at a path needs, and has it opened when
@@ -104,5 +108,6 @@ func (u *Uses) open(site *Site) (err error) {
 func (u *Uses) leave(name string, now *Site) {
 	if serving := u.members.Serving(); serving != nil && (now == nil || now.synced.Platform == nil) {
 		serving.inbound.Remove(name)
+		serving.contacts.Remove(name)
 	}
 }

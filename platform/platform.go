@@ -185,6 +185,9 @@ var ErrNotFound = errors.New("the platform has no such member")
 // never sent, or turned away.
 var ErrNoEffect = errors.New("nothing was changed")
 
+// ErrKeyRejected means that the platform responds and rejects the key that it is asked with.
+var ErrKeyRejected = errors.New("the platform rejects the key")
+
 // NoEffect makes an error one that is [ErrNoEffect], with the same text.
 func NoEffect(err error) error { return noEffectError{err} }
 

@@ -10,6 +10,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -91,6 +92,9 @@ type Store interface {
 	// those that are stay as they were.
 	Save(ctx context.Context, seq Sequence, t Theme) error
 
+	// MarkUnread notes that a theme could not be read, and why, until the next Save or Clear.
+	MarkUnread(ctx context.Context, site, name, problem string) error
+
 	// Clear forgets a theme. One that is not there is no error.
 	Clear(ctx context.Context, seq Sequence, site, name string) error
 }
@@ -121,12 +125,13 @@ const (
 	beginTheme = `INSERT INTO themes (site, name, begun) VALUES ($1, $2, 1)
 		ON CONFLICT (site, name) DO UPDATE SET begun = themes.begun + 1 RETURNING begun`
 	saveTheme = `UPDATE themes SET manifest = COALESCE($4, manifest), known_good = COALESCE($5, known_good),
-		findings = $6, finding_count = $9, updated_at = $7, changed = $3,
+		findings = $6, finding_count = $9, updated_at = $7, changed = $3, unread_at = 0, unread = '',
 		known_good_at = CASE WHEN CAST($5 AS TEXT) IS NULL THEN known_good_at ELSE $7 END,
 		curation_at = CASE WHEN CAST($5 AS TEXT) IS NULL OR $8 AND curation_at > 0 THEN curation_at WHEN $8 THEN $7 ELSE 0 END
 		WHERE site = $1 AND name = $2 AND changed < $3`
-	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, finding_count = NULL, updated_at = 0, known_good_at = 0, curation_at = 0, changed = $3
+	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, finding_count = NULL, updated_at = 0, known_good_at = 0, curation_at = 0, unread_at = 0, unread = '', changed = $3
 		WHERE site = $1 AND name = $2 AND changed < $3`
+	markUnread = `UPDATE themes SET unread_at = CASE WHEN unread_at = 0 THEN $3 ELSE unread_at END, unread = $4 WHERE site = $1 AND name = $2`
 	forgetSite = `DELETE FROM themes WHERE site = $1`
 )
 
@@ -169,6 +174,15 @@ func (s *SQL) Save(ctx context.Context, seq Sequence, t Theme) error {
 		return fmt.Errorf("saving a theme: %w", err)
 	}
 	return nil
+}
+
+// maxUnread bounds why a theme could not be read, in code points.
+const maxUnread = 300
+
+// MarkUnread is described at [Store].
+func (s *SQL) MarkUnread(ctx context.Context, site, name, problem string) error {
+	_, err := s.db.Write.ExecContext(ctx, markUnread, site, name, s.db.Now().UnixMilli(), clip.Text(problem, maxUnread))
+	return database.Wrap("noting that a theme could not be read", err)
 }
 
 // Clear is described at [Store].

@@ -54,8 +54,26 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 	if !ok {
 		return Report{}, ErrNoRepository
 	}
-	return s.Take(ctx, theme, source)
+	report, err := s.Take(ctx, theme, source)
+	if unread, ok := errors.AsType[*unreadError](err); ok && ctx.Err() == nil {
+		if markErr := s.Store.MarkUnread(ctx, s.Site, theme, unread.problem.Error()); markErr != nil {
+			err = errors.Join(err, markErr)
+		}
+	}
+	return report, err
 }
+
+// unreadError means that a theme could not be read.
+type unreadError struct {
+	theme   string
+	problem error
+}
+
+func (e *unreadError) Error() string {
+	return fmt.Sprintf("reading the manifest of theme %s: %v", e.theme, e.problem)
+}
+
+func (e *unreadError) Unwrap() error { return e.problem }
 
 // Take takes over the manifest of a theme that was uploaded, or is refreshed:
 //
@@ -70,7 +88,7 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 	seq, began := s.Store.Begin(ctx, s.Site, theme)
 	report, err := Read(ctx, source)
 	if err != nil {
-		return Report{}, fmt.Errorf("reading the manifest of theme %s: %w", theme, err)
+		return Report{}, &unreadError{theme, err}
 	}
 	if began != nil {
 		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, began)

@@ -27,6 +27,7 @@ type Breaker struct {
 	isOpen     bool
 	isLogged   bool // that it has opened
 	isProbing  bool
+	openedAt   time.Time
 	interval   time.Duration // from one probe to the next
 	probeAt    time.Time     // when the next probe may start
 }
@@ -43,6 +44,13 @@ func (b *Breaker) IsClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.isOpen
+}
+
+// OpenSince is when the breaker opened. It reports false if it is closed.
+func (b *Breaker) OpenSince() (since time.Time, isOpen bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.openedAt, b.isOpen
 }
 
 // IsProbeDue reports whether the breaker is open and a probe may start.
@@ -99,7 +107,7 @@ func (b *Breaker) Fail(key string, isRetry bool, now time.Time) (opens bool) {
 	if b.unanswered = append(b.unanswered, key); len(b.unanswered) < MaxUnanswered {
 		return false
 	}
-	b.isOpen, b.interval, b.probeAt = true, minProbeInterval, now.Add(minProbeInterval)
+	b.isOpen, b.openedAt, b.interval, b.probeAt = true, now, minProbeInterval, now.Add(minProbeInterval)
 	return true
 }
 

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -42,6 +43,19 @@ func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error
 	}
 	n, err := result.RowsAffected()
 	return n > 0, err
+}
+
+// Paused has since when the breakers of sites are open.
+func (q *Queue) Paused() map[string]time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	paused := make(map[string]time.Time)
+	for site, b := range q.breakers {
+		if since, isOpen := b.OpenSince(); isOpen {
+			paused[site] = since.UTC()
+		}
+	}
+	return paused
 }
 
 // Forget removes all work of a site that is not served any more.

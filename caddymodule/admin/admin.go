@@ -24,7 +24,7 @@ func init() {
 //	POST /lychgate/pending/try      try all now; ?site=daily for that of one
 //	GET  /lychgate/members/behind   members that are behind, by site; ?site=daily for one
 //	POST /lychgate/members/try      try them now; ?site=daily for those of one
-//	     /lychgate/sites            the sites in the store
+//	     /lychgate/sites            the sites in the store; ?state=failing for those in trouble
 //
 // Members are named by their guid; nothing else of theirs is shown.
 type API struct{}

@@ -128,17 +128,12 @@ type siteList struct {
 }
 
 func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	limit := sitesPage
-	if text := query.Get("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxSitesPage {
-			return badRequest(fmt.Errorf("limit %q: write a number from 1 to %d", text, maxSitesPage))
-		}
+	limit, after, err := pageOf(r.URL.Query())
+	if err != nil {
+		return err
 	}
-	after := query.Get("after")
-	if after != "" && config.CheckSiteName(after) != nil {
-		return badRequest(fmt.Errorf("after %.80q: write the name of the last site that you have", after))
+	if r.URL.Query().Has("state") {
+		return e.listFailing(w, r, limit, after)
 	}
 	list, err := e.Store.List(r.Context(), after, limit+1)
 	if err != nil {
@@ -147,12 +142,34 @@ func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
 	page := siteList{Sites: []config.ShownSite{}}
 	if len(list) > limit {
 		list = list[:limit]
-		page.Next = sitesPath + "?" + url.Values{"after": {list[limit-1].Name}, "limit": {strconv.Itoa(limit)}}.Encode()
+		page.Next = nextPage(limit, list[limit-1].Name, url.Values{})
 	}
 	for _, kept := range list {
 		page.Sites = append(page.Sites, config.ShowSite(kept))
 	}
 	return writeJSON(w, http.StatusOK, page)
+}
+
+// pageOf reads which page of sites a request is for.
+func pageOf(query url.Values) (limit int, after string, err error) {
+	limit = sitesPage
+	if text := query.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxSitesPage {
+			return 0, "", badRequest(fmt.Errorf("limit %q: write a number from 1 to %d", text, maxSitesPage))
+		}
+	}
+	after = query.Get("after")
+	if after != "" && config.CheckSiteName(after) != nil {
+		return 0, "", badRequest(fmt.Errorf("after %.80q: write the name of the last site that you have", after))
+	}
+	return limit, after, nil
+}
+
+// nextPage is where the page after a site is. more is what else the query has.
+func nextPage(limit int, last string, more url.Values) string {
+	more.Set("after", last)
+	more.Set("limit", strconv.Itoa(limit))
+	return sitesPath + "?" + more.Encode()
 }
 
 // add adds a site, or several of a list.

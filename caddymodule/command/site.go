@@ -177,8 +177,21 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 }
 
 func siteListCommand() *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "Lists the sites in the store", Args: cobra.NoArgs}
+	list := &cobra.Command{
+		Use: "list", Short: "Lists the sites in the store", Args: cobra.NoArgs,
+		Long: `
+Lists the sites in the store.
+
+--failing lists the sites in trouble instead, those of the configuration too: what is
+wrong, since when, when the platform last took a request, and why. What each edge
+knows for itself alone, such as that it tries no writes, is on its admin API.
+`,
+	}
+	failing := list.Flags().Bool("failing", false, "List the sites in trouble, and why")
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
+		if *failing {
+			return s.listFailing(ctx, out)
+		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")
 		for kept, err := range s.sites.All(ctx) {

@@ -13,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
@@ -25,6 +26,7 @@ type sitesStore struct {
 	*config.Editor
 	sites   *sites.SQL
 	members *memberstore.SQL
+	db      *database.DB
 }
 
 // withSites runs work on the store that the configuration names.
@@ -59,7 +61,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			Config: of.Config, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *of.Config),
 			Store: store, CountPending: members.CountPending,
 		}
-		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members}, args))
+		return explainSites(do(cmd.Context(), cmd.OutOrStdout(), &sitesStore{editor, store, members, db}, args))
 	}
 }
 

@@ -111,6 +111,15 @@ func explain(source string, err error) error { return explainPostgres(explainSQL
 // is, however far apart their own clocks are.
 func (db *DB) Now() time.Time { return db.clock().Add(time.Duration(db.ahead.Load())) }
 
+// Bytewise is a column to be compared and ordered as Go does, byte by byte, whatever the database's
+// collation is.
+func (db *DB) Bytewise(column string) string {
+	if db.Kind == Postgres {
+		return column + ` COLLATE "C"`
+	}
+	return column
+}
+
 // ReadClock reads the database's clock. SQLite has that of the process.
 func (db *DB) ReadClock(ctx context.Context) error {
 	ahead, err := db.Ahead(ctx)

@@ -12,18 +12,27 @@ import (
 // This file looks how many members the platform has: another number than it should
 // be tells that somebody was added or removed without an event.
 
-// countPause is how long it is at least between the counts of two sites: with many of them, each
-// is counted less often than every countInterval.
-const countPause = 50 * time.Millisecond
+const (
+	// countPause is how long it is at least between the counts of two sites: with many of them, each
+	// is counted less often than every countInterval.
+	countPause = 50 * time.Millisecond
+
+	// lookInterval is how often a site is counted whose members are not to be compared. It tells that
+	// the platform responds, and takes the key.
+	lookInterval = time.Hour
+)
 
 // countDue has the members compared if their number is odd. The first time it lets
-// the site's other tasks begin, unless the platform hangs.
+// the site's other tasks begin, unless the platform hangs, and counts only if no other process has
+// looked at the platform.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
-	isFirst := s.count.counted.IsZero()
-	if s.Reconcile == 0 && !isFirst && !s.isSilent.Load() {
-		return 0, 0
+	isFirst := !s.hasBegun.Load()
+	var err error
+	if isFirst && !s.isSilent.Load() && s.isSeenByAnother(ctx) {
+		s.isSeen.Store(true)
+	} else {
+		err = s.checkCount(ctx)
 	}
-	err := s.checkCount(ctx)
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
@@ -33,9 +42,25 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	if s.isSilent.Load() {
 		return countInterval, 0
 	}
+	return s.untilCount(isFirst), 0
+}
+
+// untilCount is how long it is until the site is counted again. Of a platform that fails it is
+// soon to be seen that it responds again. After the first look, sites are spread over the time.
+func (s comparer) untilCount(isFirst bool) time.Duration {
+	if s.isFailing.Load() {
+		return max(countInterval, time.Duration(s.failing.Load())*countPause)
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return max(countInterval, time.Duration(len(s.sites))*countPause), 0
+	interval := max(countInterval, time.Duration(len(s.sites))*countPause)
+	if s.Reconcile == 0 {
+		interval = max(interval, lookInterval)
+	}
+	if isFirst && interval > countInterval { // since first looks are not as far apart
+		interval = countInterval + time.Duration(s.spread*float64(interval))
+	}
+	return interval
 }
 
 // checkCount asks the platform how many members it has. If that is odd, it has
@@ -70,12 +95,30 @@ func (s comparer) countThere(ctx context.Context) (int, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	there, err := s.Platform.Count(bounded)
+	if !isEnding(ctx) {
+		s.Contacts.Note(s.name, err)
+		s.noteFailing(err != nil)
+	}
 	if err != nil {
 		s.judge(ctx, err, begin)
 		return 0, err
 	}
 	s.responded()
 	return there, nil
+}
+
+// noteFailing notes whether the last count failed. A site that is over is not counted among those
+// that fail.
+func (s *site) noteFailing(isFailing bool) {
+	switch {
+	case isFailing && s.isFailing.CompareAndSwap(false, true):
+		s.failing.Add(1)
+		if s.isOver.Load() {
+			s.noteFailing(false)
+		}
+	case !isFailing && s.isFailing.CompareAndSwap(true, false):
+		s.failing.Add(-1)
+	}
 }
 
 // isCountOdd reports whether the platform has another number of members than after

@@ -42,6 +42,9 @@ type Config struct {
 	// Deleted is told of members that are gone from their platform.
 	Deleted members.Deletions
 
+	// Contacts is told whether the platform responds, and whether it takes the key.
+	Contacts members.Contacts
+
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -54,13 +57,18 @@ type Sync struct {
 	schedule *schedule
 	warnings *warnings.Log
 
-	calls     *limiter.Bulkhead // what is done at platforms, but for the refreshes of events
+	calls     *limiter.Bulkhead // what is done at platforms, but for polls and the refreshes of events
+	polls     *limiter.Bulkhead // what asks platforms for little: a number, a page of changes
 	polling   *limiter.Bulkhead // tasks webhooks that have begun
 	comparing *limiter.Bulkhead // tasks compares that have begun
 
 	mu    sync.RWMutex
 	sites map[string]*site
-	start time.Time // of the first poll of the site that was added last
+
+	looks   looks
+	looking *task // has them done one after the other
+
+	failing atomic.Int64 // sites whose last count failed
 }
 
 // site is a site that is synced.
@@ -68,7 +76,12 @@ type site struct {
 	*Sync
 	Site
 	name   string
+	added  time.Time
 	isOver atomic.Bool // it was removed or replaced
+
+	hasBegun atomic.Bool // its platform was looked at, by this process or another
+	isSeen   atomic.Bool // by another, so there is nothing to catch up on
+	isWanted atomic.Bool // somebody has asked for its members before that
 
 	queue     *queue
 	refreshes *task // of the members that events were about
@@ -80,6 +93,7 @@ type site struct {
 	// alone asks it, until it responds.
 	isSilent atomic.Bool
 
+	isFailing   atomic.Bool    // its last count failed
 	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
 	later       *alarms        // when comparisons are to be requested
 	isRequested atomic.Bool    // that a comparison is, as far as this process knows
@@ -144,5 +158,5 @@ type lastComparison struct {
 type registered struct {
 	next     time.Time // when it is to be registered
 	catchUp  time.Time // when it is to be asked for changes
-	caughtUp bool      // since the process has started
+	caughtUp bool      // since the site was added
 }

@@ -17,6 +17,8 @@ import (
 type observed struct {
 	platform.Platform
 	answered, silent bool
+
+	problem error // of the last call that had no response
 }
 
 // note takes the error of a call. A refusal is a response.
@@ -26,7 +28,7 @@ func (h *observed) note(err error) {
 		h.answered = true
 		return
 	}
-	h.silent = true
+	h.silent, h.problem = true, err
 }
 
 func (h *observed) Create(ctx context.Context, m platform.Member) (platform.Member, error) {
@@ -67,7 +69,12 @@ func (s *site) judge(ctx context.Context, a attempt, h *observed) {
 		if s.breaker.Fail(a.After.GUID, a.isRetry, s.Now()) && s.warnings.Warn(s.name, opened) {
 			s.breaker.NoteLogged()
 		}
+		// What Ghost says of one member is no word about the platform, until the breaker opens.
+		if errors.Is(h.problem, platform.ErrKeyRejected) || !s.breaker.IsClosed() {
+			s.Contacts.Note(s.name, h.problem)
+		}
 	case h.answered:
+		s.Contacts.Note(s.name, nil)
 		if closes, isLogged := s.breaker.Succeed(); closes {
 			s.resume(ctx, isLogged)
 		}

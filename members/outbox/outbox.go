@@ -73,6 +73,9 @@ type Config struct {
 	// Deleted is told of members that are gone from their platform.
 	Deleted members.Deletions
 
+	// Contacts is told whether the platform responds, and whether it takes the key.
+	Contacts members.Contacts
+
 	// Timeout bounds how long a caller waits for the platform. Default: 5
 	// seconds.
 	Timeout time.Duration

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/members"
 )
@@ -38,6 +39,19 @@ func (o *Outbox) Refused(ctx context.Context, site string, limit int) ([]members
 // CountAllRefused counts these by site, of all sites in the store that have any.
 func (o *Outbox) CountAllRefused(ctx context.Context) (map[string]int, error) {
 	return o.Store.CountAllRefused(ctx)
+}
+
+// Paused has since when the breakers of sites are open.
+func (o *Outbox) Paused() map[string]time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	paused := make(map[string]time.Time)
+	for name, st := range o.states {
+		if since, isOpen := st.breaker.OpenSince(); isOpen {
+			paused[name] = since.UTC()
+		}
+	}
+	return paused
 }
 
 // TryNow makes all pending records of a site due, and returns how many these are.

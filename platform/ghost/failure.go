@@ -100,11 +100,27 @@ type Error struct {
 
 // Is reports whether the error is platform.ErrNoEffect: Ghost turned the request
 // away before it looked at what is asked for, or its database has undone it. A Ghost
-// that starts responds with 503 to everything (RFC 9110, section 15.6.4).
+// that starts responds with 503 to everything (RFC 9110, section 15.6.4). It is
+// platform.ErrKeyRejected if Ghost does not know the key, or what it was signed with.
 func (e *Error) Is(target error) bool {
+	if target == platform.ErrKeyRejected {
+		return e.rejectsKey()
+	}
 	return target == platform.ErrNoEffect &&
 		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout ||
 			e.Status == http.StatusServiceUnavailable || e.Code == labelsRefused)
+}
+
+// rejectsKey does not take a 401 or 403 for Ghost's word that has no error of Ghost's: a proxy
+// in front of it may ask for a password.
+func (e *Error) rejectsKey() bool {
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return e.Type != ""
+	case http.StatusBadRequest:
+		return e.Code == "INVALID_JWT"
+	}
+	return false
 }
 
 func (e *Error) Error() string {

@@ -1,0 +1,41 @@
+package command_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/contacts"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// An operator sees on the command line which sites are in trouble, whether or not Caddy runs: those of the
+// configuration and those in the store, and not what remains of sites that nobody serves.
+func TestSiteListFailing(t *testing.T) {
+	folder := t.TempDir()
+	writeStoredConfig(t, folder, "secret "+firstSecret)
+	follow(t, folder, []command{
+		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key -", ghostKey, ran{"Site weekly is added, and live at weekly.example within two seconds.\n", "", 0}},
+		{"site list --failing", "", ran{"No site is in trouble.\n", "", 0}},
+	})
+	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(folder, "lychgate.db"))
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	if _, err := contacts.NewSQL(t.Context(), db); err != nil {
+		t.Fatalf("contacts.NewSQL: %v", err)
+	}
+	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC).UnixMilli()
+	for site, responded := range map[string]int64{"daily": at - 1000, "weekly": 0, "gone": 0} {
+		const add = `INSERT INTO contacts (site, outcome, since, problem, responded_at, asked_at) VALUES ($1, 'rejected', $2, 'Ghost answers 401', $3, $2)`
+		if _, err := db.Write.ExecContext(t.Context(), add, site, at, responded); err != nil {
+			t.Fatalf("%s: %v", add, err)
+		}
+	}
+	follow(t, folder, []command{
+		{"site list --failing", "", ran{"NAME    STATE         SINCE                    LAST CONTACT             PROBLEM\n" +
+			"daily   key_rejected  TIME  TIME  Ghost answers 401\n" +
+			"weekly  key_rejected  TIME  unknown                  Ghost answers 401\n", "", 0}},
+	})
+}

@@ -1,0 +1,151 @@
+// Package contacts keeps how the publishing platform of each site responded last: whether it
+// does, and whether it takes the key.
+//
+// Nothing is asked for that: the outbox and the inbound sync tell of the requests that they
+// make anyway. The store has it for all edges.
+package contacts
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Schema is the table of this package.
+var Schema = database.Schema{Name: "contacts", Files: migrations}
+
+// Outcome is what became of a request to a platform.
+type Outcome string
+
+const (
+	// Responds means that the platform took the request and its key.
+	Responds Outcome = "responds"
+
+	// Rejected means that it rejected the key.
+	Rejected Outcome = "rejected"
+
+	// Away means that it did not respond, or not as it should.
+	Away Outcome = "away"
+)
+
+// Contact is how the platform of a site responded last.
+type Contact struct {
+	Site    string
+	Outcome Outcome
+	Since   time.Time // when it began to be so
+	Problem string    // why, "" for Responds
+
+	// RespondedAt is when the platform took a request last, up to an hour early. Zero if
+	// that is not known.
+	RespondedAt time.Time
+
+	// AskedAt is when the request was made.
+	AskedAt time.Time
+}
+
+// SQL keeps contacts in a database.
+type SQL struct{ db *database.DB }
+
+// NewSQL migrates the table and returns the store.
+func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
+	if err := Schema.Migrate(ctx, db); err != nil {
+		return nil, err
+	}
+	return &SQL{db}, nil
+}
+
+const (
+	columns = `site, outcome, since, problem, responded_at, asked_at`
+
+	// saveContact keeps since while the outcome stays, also another edge's. Of two edges, the one
+	// that has asked later has the last word.
+	saveContact = `INSERT INTO contacts (` + columns + `) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (site) DO UPDATE SET outcome = excluded.outcome, problem = excluded.problem, asked_at = excluded.asked_at,
+		since = CASE WHEN contacts.outcome = excluded.outcome THEN contacts.since ELSE excluded.since END,
+		responded_at = CASE WHEN contacts.responded_at > excluded.responded_at THEN contacts.responded_at ELSE excluded.responded_at END
+		WHERE contacts.asked_at <= excluded.asked_at`
+
+	listFailing  = `SELECT ` + columns + ` FROM contacts WHERE outcome <> 'responds' AND %[1]s > $1 AND ($3 = '' OR outcome = $3) ORDER BY %[1]s LIMIT $2`
+	listLongest  = `SELECT ` + columns + ` FROM contacts WHERE outcome <> 'responds' AND outcome = $1 ORDER BY since, site LIMIT $2`
+	countFailing = `SELECT outcome, COUNT(*) FROM contacts WHERE outcome <> 'responds' GROUP BY outcome`
+	forgetSite   = `DELETE FROM contacts WHERE site = $1`
+)
+
+func scan(row database.Row) (c Contact, err error) {
+	var since, responded, asked int64
+	err = row.Scan(&c.Site, &c.Outcome, &since, &c.Problem, &responded, &asked)
+	c.Since, c.RespondedAt, c.AskedAt = timeOf(since), timeOf(responded), timeOf(asked)
+	return c, err
+}
+
+// timeOf reads Unix milliseconds; 0 is the zero time.
+func timeOf(milliseconds int64) time.Time {
+	if milliseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds).UTC()
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// Failing lists contacts with an outcome, or all that are not Responds for "", by site, those
+// after one.
+func (s *SQL) Failing(ctx context.Context, of Outcome, after string, most int) ([]Contact, error) {
+	list, err := database.List(ctx, s.db.Read, scan, fmt.Sprintf(listFailing, s.db.Bytewise("site")), after, most, of)
+	return list, database.Wrap("listing platforms that do not respond", err)
+}
+
+// Longest lists contacts with an outcome, those that have had it longest first.
+func (s *SQL) Longest(ctx context.Context, of Outcome, most int) ([]Contact, error) {
+	list, err := database.List(ctx, s.db.Read, scan, listLongest, of, most)
+	return list, database.Wrap("listing platforms that do not respond", err)
+}
+
+// CountFailing counts contacts that are not Responds.
+func (s *SQL) CountFailing(ctx context.Context) (map[Outcome]int, error) {
+	counts := make(map[Outcome]int)
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
+		var of Outcome
+		var n int
+		err := row.Scan(&of, &n)
+		counts[of] = n
+		return err
+	}, countFailing)
+	return counts, database.Wrap("counting platforms that do not respond", err)
+}
+
+// RespondedAt has when the platforms of sites took a request last, of those of which it is known.
+func (s *SQL) RespondedAt(ctx context.Context, sites []string) (map[string]time.Time, error) {
+	known := make(map[string]time.Time)
+	if len(sites) == 0 {
+		return known, nil
+	}
+	var q database.Query
+	q.Add(`SELECT site, responded_at FROM contacts WHERE responded_at > 0 AND `)
+	q.AddIn("site", sites)
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
+		var site string
+		var at int64
+		err := row.Scan(&site, &at)
+		known[site] = timeOf(at)
+		return err
+	}, q.Text, q.Args...)
+	return known, database.Wrap("finding when platforms responded", err)
+}
+
+// Forget deletes the contact of a site that is not served any more.
+func (s *SQL) Forget(ctx context.Context, site string) error {
+	_, err := s.db.Write.ExecContext(ctx, forgetSite, site)
+	return database.Wrap("deleting the contact of site "+site, err)
+}

@@ -1,0 +1,62 @@
+package edge
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/trouble"
+)
+
+// This file says which sites are in trouble: as the store has it of the fleet, and what this edge
+// alone knows.
+
+// Failing lists sites with a state, or in any for [trouble.Failing], by name, those after a name,
+// at most so many. Errors: ErrNoStore, ErrStoreAway, those of the store.
+func (s *StoredSites) Failing(ctx context.Context, of trouble.State, after string, most int) ([]trouble.Site, error) {
+	if _, err := s.opened(); err != nil {
+		return nil, err
+	}
+	return s.updater.uses.trouble.Load().List(ctx, of, after, most, s.served.Serves, s.updater.uses.troubleHere()...)
+}
+
+// troubleHere is what this edge alone knows. More of that, such as what a certificate is like, is one more
+// source here.
+func (u *Uses) troubleHere() []trouble.Source {
+	return []trouble.Source{
+		trouble.Known(trouble.WritesPaused, u.pausedSites()),
+		trouble.Known(trouble.KeysLocked, u.lockedSites()),
+	}
+}
+
+// pausedSites are those whose circuit breaker is open.
+func (u *Uses) pausedSites() map[string]trouble.Reason {
+	since := make(map[string]time.Time)
+	if serving := u.members.Serving(); serving != nil {
+		maps.Copy(since, serving.Outbox.Paused())
+	}
+	if u.base.store != nil {
+		if queue := u.base.store.work.Load(); queue != nil {
+			for name, when := range queue.Paused() {
+				if known, ok := since[name]; !ok || when.Before(known) {
+					since[name] = when
+				}
+			}
+		}
+	}
+	paused := make(map[string]trouble.Reason)
+	for name, when := range since {
+		paused[name] = trouble.Reason{State: trouble.WritesPaused, Since: &when, ThisEdge: true, Problem: "the platform did not respond, so writes are queued without being tried, but for a probe now and then"}
+	}
+	return paused
+}
+
+func (u *Uses) lockedSites() map[string]trouble.Reason {
+	locked := make(map[string]trouble.Reason)
+	for name, site := range *u.sites.served.inStore.Load() {
+		if site.Locked != nil {
+			locked[name] = trouble.Reason{State: trouble.KeysLocked, ThisEdge: true, Problem: site.Locked.Error()}
+		}
+	}
+	return locked
+}

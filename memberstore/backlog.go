@@ -1,0 +1,65 @@
+package memberstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// This file finds sites whose members or webhooks are in trouble, without a query for each site.
+
+// Backlog is how many members of a site are pending, and since when the first of them is.
+type Backlog struct {
+	Site    string
+	Members int
+	Oldest  time.Time
+}
+
+// backlogs goes by the index of pending records.
+const backlogs = `SELECT site, count(*), min(updated_at) FROM members WHERE applied < version`
+
+const nextBacklogs = backlogs + ` AND %[1]s > $2 GROUP BY site HAVING min(updated_at) < $1 ORDER BY %[1]s LIMIT $3`
+
+// Backlogs lists sites with a member who was pending before a time already, by name, those after
+// a site.
+func (s queue) Backlogs(ctx context.Context, before time.Time, after string, limit int) ([]Backlog, error) {
+	list, err := database.List(ctx, s.db.Read, scanBacklog, fmt.Sprintf(nextBacklogs, s.db.Bytewise("site")),
+		millis(before), after, limit)
+	return list, database.Wrap("listing sites with pending members", err)
+}
+
+// LongestBacklogs lists the sites that have had a member pending for longest.
+func (s queue) LongestBacklogs(ctx context.Context, before time.Time, limit int) ([]Backlog, error) {
+	list, err := database.List(ctx, s.db.Read, scanBacklog, backlogs+` GROUP BY site HAVING min(updated_at) < $1 ORDER BY min(updated_at), site LIMIT $2`,
+		millis(before), limit)
+	return list, database.Wrap("listing sites with pending members", err)
+}
+
+func scanBacklog(row database.Row) (b Backlog, err error) {
+	var oldest int64
+	err = row.Scan(&b.Site, &b.Members, &oldest)
+	b.Oldest = unmillis(oldest)
+	return b, err
+}
+
+// unregistered are webhooks that no edge could register. One that is being registered is claimed.
+const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND %[1]s > $1 ORDER BY %[1]s LIMIT $2`
+
+// Unregistered is a site whose webhook is not registered.
+type Unregistered struct {
+	Site   string
+	SeenAt time.Time // up to when all changes on the platform were seen
+}
+
+// UnregisteredWebhooks lists sites by name, those after one.
+func (s syncing) UnregisteredWebhooks(ctx context.Context, after string, limit int) ([]Unregistered, error) {
+	list, err := database.List(ctx, s.db.Read, func(row database.Row) (u Unregistered, err error) {
+		var seen int64
+		err = row.Scan(&u.Site, &seen)
+		u.SeenAt = unmillis(seen)
+		return u, err
+	}, fmt.Sprintf(unregistered, s.db.Bytewise("site")), after, limit)
+	return list, database.Wrap("listing webhooks that are not registered", err)
+}

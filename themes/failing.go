@@ -1,0 +1,59 @@
+package themes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// This file finds sites whose themes are in trouble, without a query for each site.
+
+// Failing is how many themes of a site are in trouble, and the first of them by name.
+type Failing struct {
+	Site   string
+	Themes int
+	Name   string
+
+	// Findings are those of all these themes.
+	Findings int
+
+	// Since is when the first of them got into trouble: when a manifest with findings was
+	// read, or when the theme could not be.
+	Since time.Time
+
+	// Problem is why a theme could not be read.
+	Problem string
+}
+
+const (
+	withFindings = `SELECT site, COUNT(*), MIN(name), SUM(finding_count), MIN(updated_at), '' FROM themes
+		WHERE finding_count > 0 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
+	unreadThemes = `SELECT site, COUNT(*), MIN(name), 0, MIN(unread_at), MIN(unread) FROM themes
+		WHERE unread_at > $3 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
+)
+
+// WithFindings lists sites by name, those after one, that have a theme whose manifest has findings.
+func (s *SQL) WithFindings(ctx context.Context, after string, most int) ([]Failing, error) {
+	list, err := database.List(ctx, s.db.Read, scanFailing, fmt.Sprintf(withFindings, s.db.Bytewise("site")), after, most)
+	return list, database.Wrap("listing themes with findings", err)
+}
+
+// unreadRetention is how long it counts that a theme could not be read: it may have another repository
+// by now, or none.
+const unreadRetention = 30 * 24 * time.Hour
+
+// Unread lists sites by name, those after one, that have a theme whose repository could not be read
+// the last time, within 30 days.
+func (s *SQL) Unread(ctx context.Context, after string, most int) ([]Failing, error) {
+	list, err := database.List(ctx, s.db.Read, scanFailing, fmt.Sprintf(unreadThemes, s.db.Bytewise("site")), after, most, s.db.Now().Add(-unreadRetention).UnixMilli())
+	return list, database.Wrap("listing themes that cannot be read", err)
+}
+
+func scanFailing(row database.Row) (f Failing, err error) {
+	var since int64
+	err = row.Scan(&f.Site, &f.Themes, &f.Name, &f.Findings, &since, &f.Problem)
+	f.Since = knownTime(since)
+	return f, err
+}

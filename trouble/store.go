@@ -1,0 +1,171 @@
+package trouble
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/lychgate/caddy-lychgate/contacts"
+	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/work"
+)
+
+// Store has what is known of all edges.
+type Store struct {
+	db       *database.DB
+	contacts *contacts.SQL
+	members  *memberstore.SQL
+	themes   *themes.SQL
+	sources  []Source
+}
+
+// Open migrates the tables that are read.
+func Open(ctx context.Context, db *database.DB) (*Store, error) {
+	s := &Store{db: db}
+	var err error
+	if s.contacts, err = contacts.NewSQL(ctx, db); err != nil {
+		return nil, err
+	}
+	if s.members, err = memberstore.NewSQL(ctx, db); err != nil {
+		return nil, err
+	}
+	if s.themes, err = themes.NewSQL(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := work.Schema.Migrate(ctx, db); err != nil {
+		return nil, err
+	}
+	s.sources = []Source{
+		{[]State{KeyRejected, PlatformAway}, s.listContacts},
+		{[]State{WritesPending}, s.listPending},
+		{[]State{WebhookMissing}, s.listWebhooks},
+		{[]State{ManifestFindings}, s.listFindings},
+		{[]State{ThemeUnreadable}, s.listUnread},
+	}
+	return s, nil
+}
+
+// List lists sites with a state, or in any for Failing, by name, those after a name, at most so
+// many. Of a site it has the reasons with that state. Sites for which isServed is false are left
+// out. The sources are of what the store does not know.
+func (s *Store) List(ctx context.Context, of State, after string, most int, isServed func(site string) bool, more ...Source) ([]Site, error) {
+	found, err := list(ctx, slices.Concat(s.sources, more), of, after, most, isServed)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(found))
+	for i, site := range found {
+		names[i] = site.Name
+		slices.SortFunc(site.Reasons, func(a, b Reason) int {
+			return cmp.Compare(slices.Index(States, a.State), slices.Index(States, b.State))
+		})
+	}
+	last, err := s.contacts.RespondedAt(ctx, names)
+	for i := range found {
+		found[i].LastContact = known(last[found[i].Name])
+	}
+	return found, err
+}
+
+// known is nil for the zero time.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (s *Store) listContacts(ctx context.Context, of State, after string, most int) (list []Entry, err error) {
+	failing, err := s.contacts.Failing(ctx, outcomeOf(of), after, most)
+	for _, c := range failing {
+		list = append(list, Entry{c.Site, Reason{State: stateOf(c.Outcome), Since: known(c.Since), Problem: c.Problem}})
+	}
+	return list, err
+}
+
+// outcomeOf is "" for all that are trouble.
+func outcomeOf(of State) contacts.Outcome {
+	switch of {
+	case KeyRejected:
+		return contacts.Rejected
+	case PlatformAway:
+		return contacts.Away
+	}
+	return ""
+}
+
+func stateOf(of contacts.Outcome) State {
+	if of == contacts.Rejected {
+		return KeyRejected
+	}
+	return PlatformAway
+}
+
+// listPending adds up members and other work, which are in two tables.
+func (s *Store) listPending(ctx context.Context, _ State, after string, most int) ([]Entry, error) {
+	before := s.db.Now().Add(-PendingAfter)
+	records, err := s.members.Backlogs(ctx, before, after, most)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := work.Backlogs(ctx, s.db, before, after, most)
+	if err != nil {
+		return nil, err
+	}
+	list := addUp(records, tasks)
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Site, b.Site) })
+	return list[:min(len(list), most)], nil
+}
+
+func addUp(records []memberstore.Backlog, tasks []work.Backlog) (list []Entry) {
+	at := make(map[string]int)
+	for _, b := range records {
+		at[b.Site] = len(list)
+		list = append(list, Entry{b.Site, Reason{State: WritesPending, Since: known(b.Oldest), Pending: b.Members}})
+	}
+	for _, b := range tasks {
+		i, ok := at[b.Site]
+		if !ok {
+			list = append(list, Entry{b.Site, Reason{State: WritesPending, Since: known(b.Oldest), Pending: b.Tasks}})
+			continue
+		}
+		if list[i].Pending += b.Tasks; b.Oldest.Before(*list[i].Since) {
+			list[i].Since = known(b.Oldest)
+		}
+	}
+	return list
+}
+
+func (s *Store) listWebhooks(ctx context.Context, _ State, after string, most int) (list []Entry, err error) {
+	missing, err := s.members.UnregisteredWebhooks(ctx, after, most)
+	for _, w := range missing {
+		list = append(list, Entry{w.Site, Reason{State: WebhookMissing, Since: known(w.SeenAt), Problem: "the platform has not taken the webhooks, so what changes there is seen late"}})
+	}
+	return list, err
+}
+
+func (s *Store) listFindings(ctx context.Context, _ State, after string, most int) (list []Entry, err error) {
+	failing, err := s.themes.WithFindings(ctx, after, most)
+	for _, f := range failing {
+		problem := fmt.Sprintf("the manifest of theme %s has %s", f.Name, english.Plural(f.Findings, "finding", ""))
+		if f.Themes > 1 {
+			problem = fmt.Sprintf("the manifests of theme %s and %d more have %d findings", f.Name, f.Themes-1, f.Findings)
+		}
+		list = append(list, Entry{f.Site, Reason{State: ManifestFindings, Since: known(f.Since), Problem: problem}})
+	}
+	return list, err
+}
+
+func (s *Store) listUnread(ctx context.Context, _ State, after string, most int) (list []Entry, err error) {
+	failing, err := s.themes.Unread(ctx, after, most)
+	for _, f := range failing {
+		list = append(list, Entry{f.Site, Reason{State: ThemeUnreadable, Since: known(f.Since), Problem: fmt.Sprintf("theme %s: %s", f.Name, f.Problem)}})
+	}
+	return list, err
+}

@@ -1,0 +1,43 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
+)
+
+// Backlog is how much of a site is pending, of all kinds, and since when the first of it is.
+type Backlog struct {
+	Site   string
+	Tasks  int
+	Oldest time.Time
+}
+
+const (
+	backlogs     = `SELECT site, COUNT(*), MIN(since) FROM work WHERE` + isPending
+	nextBacklogs = backlogs + ` AND %[1]s > $2 GROUP BY site HAVING MIN(since) < $1 ORDER BY %[1]s LIMIT $3`
+)
+
+// Backlogs lists sites with something that was pending before a time already, by name, those after
+// a site. It needs no Queue.
+func Backlogs(ctx context.Context, db *database.DB, before time.Time, after string, most int) ([]Backlog, error) {
+	list, err := database.List(ctx, db.Read, scanBacklog, fmt.Sprintf(nextBacklogs, db.Bytewise("site")),
+		before.UnixMilli(), after, most)
+	return list, wrap("listing sites with pending work", err)
+}
+
+// LongestBacklogs lists the sites that have had something pending for longest.
+func LongestBacklogs(ctx context.Context, db *database.DB, before time.Time, most int) ([]Backlog, error) {
+	list, err := database.List(ctx, db.Read, scanBacklog, backlogs+` GROUP BY site HAVING MIN(since) < $1 ORDER BY MIN(since), site LIMIT $2`,
+		before.UnixMilli(), most)
+	return list, wrap("listing sites with pending work", err)
+}
+
+func scanBacklog(row database.Row) (b Backlog, err error) {
+	var oldest int64
+	err = row.Scan(&b.Site, &b.Tasks, &oldest)
+	b.Oldest = timeOf(oldest)
+	return b, err
+}
