@@ -62,7 +62,7 @@ func TestStores(t *testing.T) {
 	}
 	lite("good.db")
 	lite("empty.db")
-	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 9 WHERE name = 'members'")
+	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 99 WHERE name = 'members'")
 	lite("newer beside.db", "INSERT INTO migrations_events (version_id, is_applied) VALUES (99, 1)")
 	lite("older.db", "DELETE FROM migrations_members WHERE version_id > 1")
 	lite("newer themes.db", "INSERT INTO migrations_themes (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 99 WHERE name = 'themes'")
