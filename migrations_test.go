@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/contacts"
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/history"
@@ -26,7 +27,7 @@ import (
 
 // The schemas, by their folders.
 var schemas = map[string]database.Schema{
-	"curation": curation.Schema, "events": events.Schema, "history": history.Schema, "memberstore": memberstore.Schema,
+	"contacts": contacts.Schema, "curation": curation.Schema, "events": events.Schema, "history": history.Schema, "memberstore": memberstore.Schema,
 	"sites": sites.Schema, "themes": themes.Schema, "work": work.Schema,
 }
 

@@ -62,7 +62,7 @@ func TestStores(t *testing.T) {
 	}
 	lite("good.db")
 	lite("empty.db")
-	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 9 WHERE name = 'members'")
+	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 99 WHERE name = 'members'")
 	lite("newer beside.db", "INSERT INTO migrations_events (version_id, is_applied) VALUES (99, 1)")
 	lite("older.db", "DELETE FROM migrations_members WHERE version_id > 1")
 	lite("newer themes.db", "INSERT INTO migrations_themes (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 99 WHERE name = 'themes'")
@@ -73,12 +73,12 @@ func TestStores(t *testing.T) {
 		"good.db":           {"", OK, "can be read and written, #are free", ""},
 		"empty.db":          {"", OK, "has no tables of events yet; Caddy makes them when it starts, #are free", ""},
 		"a/b/new.db":        {"", OK, "is not there yet; Caddy makes it when it starts, #are free", ""},
-		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 3", "run the newer Lychgate"},
+		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 4", "run the newer Lychgate"},
 		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 3", "run the newer Lychgate"},
 		"newer beside.db":   {"", OK, "is of a newer Lychgate, beside which this one may run: its tables of events have version 99, and this one knows 8, #are free", ""},
 		"no themes.db":      {"", OK, "has no tables of themes yet; Caddy makes them when it starts, #are free", ""},
-		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 8", "run the newer Lychgate"},
-		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 8 when Caddy starts", "back it up before you start this one"},
+		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 9", "run the newer Lychgate"},
+		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 9 when Caddy starts", "back it up before you start this one"},
 		"refusing.db":       {"", Failed, "writing to the store: constraint failed: no more (1811)", "see that it answers, and that its user may write"},
 		"text":              {"", Failed, "opening the sqlite store: " + file("text") + " is not an SQLite database: write the path of another file, which is made if it is not there", ""},
 		"text/below/x.db":   {"", Failed, "opening the sqlite store: " + file("text/below/x.db") + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " + file("text") + ": not a directory", "run this as the user that Caddy runs as, if it is another"},

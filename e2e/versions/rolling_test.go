@@ -36,7 +36,7 @@ func TestRollingUpgrade(t *testing.T) {
 		l.goOn(20)
 		f.stop(upgrade.edge)
 		l.goOn(20)
-		if n == 0 {
+		if n == 1 { // behind the migrations of this version, which the first edge has made
 			f.migrateAsNext()
 		}
 		f.start(upgrade.edge, upgrade.binary)
