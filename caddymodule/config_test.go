@@ -1,6 +1,7 @@
 package caddymodule_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -237,17 +238,21 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	if err != nil {
 		t.Fatalf("filepath.Glob: %v", err)
 	}
-	files = append(files, "../README.md", "../Caddyfile.example")
+	files = append(files, "../README.md", "../Caddyfile.example", "../examples/fleet/Caddyfile")
 	authority := filepath.Join(t.TempDir(), "ghost-ca.pem")
 	if err := os.WriteFile(authority, nil, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority)
+	fleet := fleetOnThisMachine(t)
 	block := regexp.MustCompile("(?s)```caddyfile\n(.*?)```")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatalf("os.ReadFile: %v", err)
+		}
+		if strings.HasSuffix(file, "/fleet/Caddyfile") {
+			text = fleet(text)
 		}
 		configs := [][]byte{text}
 		if strings.HasSuffix(file, ".md") {
@@ -263,6 +268,29 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 			}
 		}
 		t.Chdir(packageDir)
+	}
+}
+
+// fleetOnThisMachine puts the secrets of examples/fleet into a folder, and its certificates
+// too: the module that keeps them in Redis is in no build of the tests.
+func fleetOnThisMachine(t *testing.T) func(caddyfile []byte) []byte {
+	t.Helper()
+	t.Setenv("ACME_EMAIL", "ops@example.com")
+	secrets := t.TempDir()
+	for name, value := range map[string]string{
+		"lychgate_dsn": "postgres://lychgate@127.0.0.1/lychgate", "lychgate_redis": "redis://127.0.0.1:6379", "lychgate_secret": strings.Repeat("0123456789abcdef", 4),
+	} {
+		if err := os.WriteFile(filepath.Join(secrets, name), []byte(value+"\n"), 0o600); err != nil {
+			t.Fatalf("os.WriteFile: %v", err)
+		}
+	}
+	storage := regexp.MustCompile(`(?s)\tstorage redis \{.*?\n\t\}`)
+	return func(caddyfile []byte) []byte {
+		if !storage.Match(caddyfile) {
+			t.Errorf("examples/fleet/Caddyfile: no storage redis, want one to leave out")
+		}
+		caddyfile = storage.ReplaceAll(caddyfile, []byte("\tstorage file_system "+secrets+"/storage"))
+		return bytes.ReplaceAll(caddyfile, []byte("/run/secrets"), []byte(secrets))
 	}
 }
 

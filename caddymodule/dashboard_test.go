@@ -20,8 +20,10 @@ import (
 // registered has the names of Lychgate's series. A histogram has three.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
-	defer cancel()
+	ctx, err := caddy.ProvisionContext(new(caddy.Config))
+	if err != nil {
+		t.Fatalf("caddy.ProvisionContext: %v", err)
+	}
 	registry := ctx.GetMetricsRegistry()
 	app := &app.App{Config: config.Config{Resolvers: []string{"127.0.0.1"}}}
 	if err := app.Provision(ctx); err != nil {

@@ -109,27 +109,29 @@ func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err
 		if !part.used {
 			continue
 		}
-		has, latest, err := part.Version(ctx, opened.db)
+		v, err := part.Version(ctx, opened.db)
 		switch {
 		case err != nil:
 			return Result{}, err
-		case has > latest:
-			return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", part.Name, has, latest), "run the newer Lychgate"), nil
-		case has == 0:
+		case !v.IsUsable():
+			return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", part.Name, v.Has, v.Known), "run the newer Lychgate"), nil
+		case v.Has > v.Known:
+			r = ok("is of a newer Lychgate, beside which this one may run: its tables of %s have version %d, and this one knows %d", part.Name, v.Has, v.Known)
+		case v.Has == 0:
 			opened.isNew = opened.isNew || part.Name == "members"
 			r = ok("has no tables of %s yet; Caddy makes them when it starts", part.Name)
-		case has < latest:
+		case v.Has < v.Known:
 			opened.err = errOlderStore
-			r = warn(fmt.Sprintf("is of an older Lychgate: its tables of %s have version %d, and this one brings them to %d when Caddy starts", part.Name, has, latest), "back it up before you start this one")
+			r = warn(fmt.Sprintf("is of an older Lychgate: its tables of %s have version %d, and this one brings them to %d when Caddy starts", part.Name, v.Has, v.Known), "back it up before you start this one")
 		}
-		if err := part.TryWrite(ctx, opened.db, has > 0); err != nil {
+		if err := part.TryWrite(ctx, opened.db, v.Has > 0); err != nil {
 			return Result{}, err
 		}
 	}
 	if s.Members && opened.err == nil && !opened.isNew {
 		opened.members, err = memberstore.NewSQL(ctx, opened.db)
 	}
-	if has, latest, versionErr := sites.Schema.Version(ctx, opened.db); s.Keys != nil && has > 0 && has == latest && err == nil && versionErr == nil {
+	if v, versionErr := sites.Schema.Version(ctx, opened.db); s.Keys != nil && v.Has >= v.Known && err == nil && versionErr == nil {
 		opened.sites, err = sites.NewSQL(ctx, opened.db, s.Keys)
 	}
 	return r, err

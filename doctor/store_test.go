@@ -62,10 +62,11 @@ func TestStores(t *testing.T) {
 	}
 	lite("good.db")
 	lite("empty.db")
-	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)")
+	lite("newer.db", "INSERT INTO migrations_members (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 9 WHERE name = 'members'")
+	lite("newer beside.db", "INSERT INTO migrations_events (version_id, is_applied) VALUES (99, 1)")
 	lite("older.db", "DELETE FROM migrations_members WHERE version_id > 1")
-	lite("newer themes.db", "INSERT INTO migrations_themes (version_id, is_applied) VALUES (99, 1)")
-	lite("newer curation.db", "INSERT INTO migrations_curation (version_id, is_applied) VALUES (99, 1)")
+	lite("newer themes.db", "INSERT INTO migrations_themes (version_id, is_applied) VALUES (99, 1)", "UPDATE migrations_compatible SET version = 99 WHERE name = 'themes'")
+	lite("newer curation.db", "INSERT INTO migrations_curation (version_id, is_applied) VALUES (99, 1)", "DROP TABLE migrations_compatible")
 	lite("no themes.db", "DROP TABLE migrations_themes")
 	lite("refusing.db", "CREATE TRIGGER no BEFORE UPDATE ON migrations_members BEGIN SELECT RAISE(ABORT, 'no more'); END")
 	for name, want := range map[string]Result{
@@ -74,6 +75,7 @@ func TestStores(t *testing.T) {
 		"a/b/new.db":        {"", OK, "is not there yet; Caddy makes it when it starts, #are free", ""},
 		"newer themes.db":   {"", Failed, "is of a newer Lychgate: its tables of themes have version 99, and this one knows 3", "run the newer Lychgate"},
 		"newer curation.db": {"", Failed, "is of a newer Lychgate: its tables of curation have version 99, and this one knows 3", "run the newer Lychgate"},
+		"newer beside.db":   {"", OK, "is of a newer Lychgate, beside which this one may run: its tables of events have version 99, and this one knows 8, #are free", ""},
 		"no themes.db":      {"", OK, "has no tables of themes yet; Caddy makes them when it starts, #are free", ""},
 		"newer.db":          {"", Failed, "is of a newer Lychgate: its tables of members have version 99, and this one knows 8", "run the newer Lychgate"},
 		"older.db":          {"", Warning, "is of an older Lychgate: its tables of members have version 1, and this one brings them to 8 when Caddy starts", "back it up before you start this one"},
@@ -90,8 +92,8 @@ func TestStores(t *testing.T) {
 		t.Errorf("the folder of a store that is not there was made: %v", err)
 	}
 	entries, err := os.ReadDir(folder)
-	if err != nil || len(entries) != 9 {
-		t.Errorf("os.ReadDir = %v, %v, want no error, 9 entries", entries, err)
+	if err != nil || len(entries) != 10 {
+		t.Errorf("os.ReadDir = %v, %v, want no error, 10 entries", entries, err)
 	}
 }
 

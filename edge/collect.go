@@ -45,15 +45,18 @@ var (
 	sitesFailingDesc = prometheus.NewDesc("lychgate_sites_failing",
 		"Sites whose platform rejects the key, or is away, by state (key_rejected, platform_away), of all edges.", []string{"state"}, nil)
 
+	firstLooksDesc = prometheus.NewDesc("lychgate_first_looks_waiting",
+		"Sites whose publishing platform was not looked at yet since this edge began to serve them, for changes that no event told of.", nil, nil)
+
 	redisUp          = &collector{[]*prometheus.Desc{redisUpDesc}, collectRedisUp}
-	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc}, ofRunning(collectMembers)}
+	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc, firstLooksDesc}, ofRunning(collectMembers)}
 	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc}, ofRunning(collectPending)}
 	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
 	failingSites     = newFailingSites()
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount, failingSites}
+	all := []prometheus.Collector{dnsQuerySeconds, cacheEntries, allowanceKeys, redisUp, membersPending, pendingCount, storedSitesCount, certificatesTotal, certificateStates, failingSites}
 	for _, c := range siteCounters {
 		all = append(all, c)
 	}
@@ -100,6 +103,7 @@ func collectMembers(ctx context.Context, u *Uses, metrics chan<- prometheus.Metr
 	if serving == nil {
 		return
 	}
+	metrics <- gauge(firstLooksDesc, serving.inbound.Unseen())
 	pending, err := serving.Outbox.CountAll(ctx)
 	if err != nil {
 		return

@@ -1,6 +1,8 @@
 package edge
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -15,4 +17,8 @@ type Options struct {
 	StoreFile    string               // of the store, if the configuration names none
 	Logger       *zap.Logger          //
 	Registry     *prometheus.Registry // for metrics
+
+	// Certificate has from when to when the certificate is valid that the web server has in memory
+	// for a host. It may be nil.
+	Certificate func(host string) (notBefore, notAfter time.Time, ok bool)
 }

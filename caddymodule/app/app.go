@@ -31,6 +31,8 @@ type App struct {
 	Lines config.Lines `json:"-"`
 
 	logger        *zap.Logger
+	ctx           caddy.Context
+	hasTLS        *atomic.Bool // Caddy has certificates in memory
 	warnedOfProxy *atomic.Bool // that is not trusted
 
 	readRoutes func() (routes.Servers, error)
@@ -66,17 +68,18 @@ func Placeholders() config.Placeholders {
 // Provision sets up the app.
 func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.logger = ctx.Logger()
-	a.warnedOfProxy = new(atomic.Bool)
+	a.ctx, a.warnedOfProxy, a.hasTLS = ctx, new(atomic.Bool), new(atomic.Bool)
 	a.readRoutes, a.readOnce = func() (routes.Servers, error) { return routes.Read(ctx) }, new(sync.Once)
 	a.Lines = blocks.LinesOf("lychgate", a.Config)
 	a.Edge, err = edge.New(edge.Options{
 		Config: &a.Config, Placeholders: Placeholders(), Lines: a.Lines, StoreFile: StoreFile(),
-		Logger: a.logger, Registry: ctx.GetMetricsRegistry(),
+		Logger: a.logger, Registry: ctx.GetMetricsRegistry(), Certificate: a.certificateOf,
 	})
-	if err == nil {
-		a.log(a.Warnings(Placeholders(), a.Lines))
+	if err != nil {
+		return err
 	}
-	return err
+	a.log(a.Warnings(Placeholders(), a.Lines))
+	return a.followCertificates(ctx)
 }
 
 func (a *App) log(warnings []config.Warning) {
@@ -91,6 +94,7 @@ func (a *App) log(warnings []config.Warning) {
 
 // Start warns of hosts that no site has, once the edge knows the sites of the store.
 func (a *App) Start() error {
+	a.findTLS()
 	if err := a.Edge.Start(); err != nil {
 		return err
 	}

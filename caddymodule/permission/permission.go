@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -93,13 +94,16 @@ func (p *Permission) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// CertificateAllowed allows the hosts of sites, and asks the permission of the block about
-// others. An error is caddytls.ErrPermissionDenied for a name that neither allows, and
+// CertificateAllowed allows the hosts of sites, but not soon after no certificate could be had
+// for one, and asks the permission of the block about others. An error is caddytls.ErrPermissionDenied for a name that neither allows, and
 // api.ErrSitesUnread for one that may be a site's.
 func (p *Permission) CertificateAllowed(ctx context.Context, name string) error {
 	_, err := p.app.Edge.FindSite(name)
 	switch {
 	case err == nil:
+		if pause := p.app.Edge.CertificateWanted(name); pause > 0 {
+			return fmt.Errorf("%w: the last attempt failed; the next may be made in %s", caddytls.ErrPermissionDenied, pause.Round(time.Second))
+		}
 		return nil
 	case errors.Is(err, api.ErrSitesUnread):
 		return err

@@ -352,3 +352,71 @@ func (e *edge) heap(t *testing.T) int {
 	}
 	return bytes
 }
+
+// A site whose host does not lead to the edge has no certificate. The first readers wait for a
+// minute, where they waited for three, and later ones are refused at once; a line says which site it is.
+func TestCertificateCannotBeHad(t *testing.T) {
+	e := startEdge(t, "")
+	e.add(t, fmt.Sprintf(`{"name":"astray","hosts":["astray.example.net"],"platform":{"kind":"ghost","url":%q,"admin_key":%q}}`, ghost(t, "astray"), adminKey))
+	e.visitSites(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	begin := time.Now()
+	var readers sync.WaitGroup
+	for range 5 {
+		readers.Go(func() {
+			if err := e.refuses(ctx, "astray.example.net"); err != nil && !errors.Is(err, io.EOF) { // for Caddy waits a minute at most
+				t.Errorf("a first reader: %v, want no certificate", err)
+			}
+		})
+	}
+	wait.Until(t, func() string {
+		if !strings.Contains(e.log(t), `"msg":"cannot get a certificate; handshakes fail at once until the next attempt","site":"astray","host":"astray.example.net"`) {
+			return "no line says which site has no certificate"
+		}
+		return ""
+	})
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("the line was there after %s, want it right after the attempt", took)
+	}
+	readers.Wait()
+	if took := time.Since(begin); took > 90*time.Second {
+		t.Errorf("the first readers waited for %s, want 90 s at most", took)
+	}
+	begin = time.Now()
+	for range 20 {
+		if err := e.refuses(ctx, "astray.example.net"); err != nil {
+			t.Fatalf("a later reader: %v, want no certificate", err)
+		}
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("20 later readers were refused in %s, want it at once", took)
+	}
+	want := []string{
+		`lychgate_certificates_total{outcome="failed"} 1`, `lychgate_certificates_total{outcome="obtained"} 2`,
+		`lychgate_certificates{state="expired"} 0`, `lychgate_certificates{state="expiring"} 0`,
+		`lychgate_certificates{state="failing"} 1`, `lychgate_certificates{state="valid"} 2`,
+	}
+	if diff := cmp.Diff(want, e.metrics(t, "lychgate_certificates")); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	e.visitSites(t)
+}
+
+// metrics lists those that begin with something.
+func (e *edge) metrics(t *testing.T, prefix string) (lines []string) {
+	t.Helper()
+	client := caddytest.Admin(e.AdminSocket)
+	defer client.CloseIdleConnections()
+	all, err := get(client, "http://localhost/metrics")
+	if err != nil {
+		t.Fatalf("get: %v", err)
+	}
+	for line := range strings.Lines(string(all)) {
+		if strings.HasPrefix(line, prefix) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}

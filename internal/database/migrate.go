@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,8 +21,8 @@ type Schema struct {
 }
 
 // Migrate brings the tables up to date. Several processes may do this at once. Tables of a
-// newer Lychgate are an error: an older one would write them without what is new, and the
-// newer one would take such rows for complete (docs/deployment.md#downgrade).
+// newer Lychgate that this one could not write rightly are an error: the newer one would
+// take what is left out for complete (docs/deployment.md#two-versions-on-one-store).
 func (s Schema) Migrate(ctx context.Context, db *DB) (err error) {
 	provider, err := s.provider(db)
 	if err != nil {
@@ -37,14 +38,35 @@ func (s Schema) Migrate(ctx context.Context, db *DB) (err error) {
 	// SQLite has no lock that would span a migration and goose's own note of
 	// it. Whoever comes second fails, and finds everything done the next time.
 	for attempt := 1; ; attempt++ {
-		_, err := provider.Up(ctx)
-		if err == nil {
-			return s.checkVersion(ctx, provider)
+		v, err := s.Version(ctx, db)
+		if err != nil {
+			return err
 		}
-		if db.Kind == Postgres || attempt == 3 {
+		if !v.IsUsable() {
+			return fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", s.Name, v.Has, v.Known)
+		}
+		if v.Has >= v.Known {
+			return nil
+		}
+		if err = s.up(ctx, db, provider); err != nil && (db.Kind == Postgres || attempt == 3) {
 			return fmt.Errorf("migrating %s: %w", s.Name, err)
 		}
 	}
+}
+
+// compatible is the table of the lowest versions that may still be used. A migration after
+// which that is not 0 sets it itself, so that both are there at once.
+const compatible = "CREATE TABLE IF NOT EXISTS migrations_compatible (name TEXT PRIMARY KEY, version BIGINT NOT NULL)"
+
+func (s Schema) up(ctx context.Context, db *DB, provider *goose.Provider) error {
+	if _, err := db.Write.ExecContext(ctx, compatible); err != nil {
+		return err
+	}
+	if _, err := db.Write.ExecContext(ctx, "INSERT INTO migrations_compatible (name, version) VALUES ($1, 0) ON CONFLICT DO NOTHING", s.Name); err != nil {
+		return err
+	}
+	_, err := provider.Up(ctx)
+	return err
 }
 
 // migrationTimeout is how long a process waits for the migrations of another.
@@ -87,35 +109,35 @@ func (s Schema) provider(db *DB) (*goose.Provider, error) {
 // versionTable is where goose keeps the version of the tables.
 func (s Schema) versionTable() string { return "migrations_" + s.Name }
 
-// Version reads the version of a database's tables, 0 if there are none, and the one to
-// which Migrate would bring them. It changes nothing.
-func (s Schema) Version(ctx context.Context, db *DB) (has, latest int64, err error) {
+// Version is how the tables of a database compare with a Schema.
+type Version struct {
+	Has        int64 // the migrations that were made, 0 if there are no tables
+	Known      int64 // the version to which Migrate would bring them
+	Compatible int64 // the lowest Known with which tables of a higher version may be used
+}
+
+// IsUsable reports whether the tables can be used once Migrate has run.
+func (v Version) IsUsable() bool { return v.Has <= v.Known || v.Compatible <= v.Known }
+
+// Version reads the version of a database's tables. It changes nothing.
+func (s Schema) Version(ctx context.Context, db *DB) (Version, error) {
 	provider, err := s.provider(db)
 	if err != nil {
-		return 0, 0, err
+		return Version{}, err
 	}
-	latest = latestOf(provider)
-	err = db.Read.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+s.versionTable()).Scan(&has)
-	if err != nil && !isNoTable(err) {
-		return 0, 0, fmt.Errorf("reading the version of %s: %w", s.Name, err)
-	}
-	return has, latest, nil
-}
-
-func latestOf(provider *goose.Provider) int64 {
 	sources := provider.ListSources()
-	return sources[len(sources)-1].Version
-}
-
-// checkVersion refuses tables with migrations that the provider does not know: a newer
-// program has made them.
-func (s Schema) checkVersion(ctx context.Context, provider *goose.Provider) error {
-	version, err := provider.GetDBVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the version of %s: %w", s.Name, err)
+	v := Version{Known: sources[len(sources)-1].Version}
+	err = db.Read.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+s.versionTable()).Scan(&v.Has)
+	if err != nil && !isNoTable(err) {
+		return Version{}, fmt.Errorf("reading the version of %s: %w", s.Name, err)
 	}
-	if known := latestOf(provider); version > known {
-		return fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", s.Name, version, known)
+	err = db.Read.QueryRowContext(ctx, "SELECT version FROM migrations_compatible WHERE name = $1", s.Name).Scan(&v.Compatible)
+	switch {
+	case err == nil:
+	case errors.Is(err, sql.ErrNoRows), isNoTable(err):
+		v.Compatible = v.Has // made before there was such a version, by a development build
+	default:
+		return Version{}, fmt.Errorf("reading the version of %s: %w", s.Name, err)
 	}
-	return nil
+	return v, nil
 }

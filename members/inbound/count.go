@@ -17,16 +17,22 @@ const (
 	// is counted less often than every countInterval.
 	countPause = 50 * time.Millisecond
 
-	// lookInterval is how often a site is counted whose members are not to be compared. It tells that
+	// idleInterval is how often a site is counted whose members are not to be compared. It tells that
 	// the platform responds, and takes the key.
-	lookInterval = time.Hour
+	idleInterval = time.Hour
 )
 
 // countDue has the members compared if their number is odd. The first time it lets
-// the site's other tasks begin, unless the platform hangs.
+// the site's other tasks begin, unless the platform hangs, and counts only if no other process has
+// looked at the platform.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
-	isFirst := s.count.counted.IsZero()
-	err := s.checkCount(ctx)
+	isFirst := !s.hasBegun.Load()
+	var err error
+	if isFirst && !s.isSilent.Load() && s.isSeenByAnother(ctx) {
+		s.isSeen.Store(true)
+	} else {
+		err = s.checkCount(ctx)
+	}
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
@@ -36,20 +42,23 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	if s.isSilent.Load() {
 		return countInterval, 0
 	}
-	return s.untilCount(), 0
+	return s.untilCount(isFirst), 0
 }
 
 // untilCount is how long it is until the site is counted again. Of a platform that fails it is
 // soon to be seen that it responds again.
-func (s comparer) untilCount() time.Duration {
+func (s comparer) untilCount(isFirst bool) time.Duration {
 	if s.isFailing.Load() {
 		return max(countInterval, time.Duration(s.failing.Load())*countPause)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	interval := max(countInterval, time.Duration(len(s.sites))*countPause)
+	if isFirst && interval > countInterval { // since first looks are not as far apart
+		interval = countInterval + time.Duration(s.spread*float64(interval))
+	}
 	if s.Reconcile == 0 {
-		interval = max(interval, lookInterval)
+		interval = max(interval, idleInterval)
 	}
 	return interval
 }

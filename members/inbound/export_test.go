@@ -16,6 +16,8 @@ const (
 	RegistrationTTL = registrationTTL
 	ClaimTimeout    = claimTimeout
 	CatchUpInterval = catchUpInterval
+	MaxCalls        = maxCalls
+	MaxAtOnce       = maxCalls + maxPolls + 2*maxSlowCalls
 )
 
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {

@@ -33,10 +33,11 @@ func New(cfg Config) *Sync {
 	}
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls:   limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall),
+		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowCalls, slowCall),
 		polling: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
+	s.looking = s.schedule.add(s.lookNext, time.Time{}, nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
 		s.Put(name, cfg.Sites[name])
 	}
@@ -48,7 +49,7 @@ func New(cfg Config) *Sync {
 // for that one comes to an end soon. The webhook events that it has taken and the
 // comparisons that were asked for are the new one's.
 func (s *Sync) Put(name string, put Site) {
-	added := &site{Sync: s, Site: put, name: name, compareBy: newOwner(), spread: mathrand.Float64()}
+	added := &site{Sync: s, Site: put, name: name, added: s.Now(), compareBy: newOwner(), spread: mathrand.Float64()}
 	s.mu.Lock()
 	old := s.sites[name]
 	if old == nil {
@@ -59,8 +60,9 @@ func (s *Sync) Put(name string, put Site) {
 	added.refreshes = s.schedule.add(added.refreshDue, time.Time{}, nil)
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
 	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
-	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.calls)
-	added.counts.askBy(s.nextStart()) // begins the others
+	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.polls) // begins the others
+	s.looks.add(added)
+	s.looking.ask()
 	s.sites[name] = added
 	s.mu.Unlock()
 	if old != nil {
@@ -88,27 +90,6 @@ func (s *site) end(cutOff bool) {
 	for _, t := range []*task{s.refreshes, s.webhooks, s.counts, s.compares} {
 		t.finish(cutOff)
 	}
-}
-
-const (
-	// startInterval is the time between the first polls of two sites, so that not
-	// all come at once. startIntervalOfMany is that between the sites whose first
-	// looks are more than startsSoon away.
-	startInterval       = 10 * time.Millisecond
-	startIntervalOfMany = 50 * time.Millisecond
-	startsSoon          = time.Second
-)
-
-// nextStart picks the time of the first poll of one more site. The caller holds the lock.
-func (s *Sync) nextStart() time.Time {
-	now, interval := s.Now(), startInterval
-	if s.start.Sub(now) > startsSoon {
-		interval = startIntervalOfMany
-	}
-	if s.start = s.start.Add(interval); s.start.Before(now) {
-		s.start = now
-	}
-	return s.start
 }
 
 // Run keeps the sites in sync until ctx is done.

@@ -57,13 +57,16 @@ type Sync struct {
 	schedule *schedule
 	warnings *warnings.Log
 
-	calls     *limiter.Bulkhead // what is done at platforms, but for the refreshes of events
+	calls     *limiter.Bulkhead // what is done at platforms, but for polls and the refreshes of events
+	polls     *limiter.Bulkhead // what asks platforms for little: a number, a page of changes
 	polling   *limiter.Bulkhead // tasks webhooks that have begun
 	comparing *limiter.Bulkhead // tasks compares that have begun
 
 	mu    sync.RWMutex
 	sites map[string]*site
-	start time.Time // of the first poll of the site that was added last
+
+	looks   looks
+	looking *task // has them done one after the other
 
 	failing atomic.Int64 // sites whose last count failed
 }
@@ -73,7 +76,12 @@ type site struct {
 	*Sync
 	Site
 	name   string
+	added  time.Time
 	isOver atomic.Bool // it was removed or replaced
+
+	hasBegun atomic.Bool // its platform was looked at, by this process or another
+	isSeen   atomic.Bool // by another, so there is nothing to catch up on
+	isWanted atomic.Bool // somebody has asked for its members before that
 
 	queue     *queue
 	refreshes *task // of the members that events were about
@@ -150,5 +158,5 @@ type lastComparison struct {
 type registered struct {
 	next     time.Time // when it is to be registered
 	catchUp  time.Time // when it is to be asked for changes
-	caughtUp bool      // since the process has started
+	caughtUp bool      // since the site was added
 }

@@ -41,7 +41,7 @@ func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	}
 	var err error
 	if !s.Now().Before(s.webhook.next) {
-		err = s.call(ctx, func(ctx context.Context) error { return s.register(ctx, source) })
+		err = s.callIn(ctx, s.polls, func(ctx context.Context) error { return s.register(ctx, source) })
 	}
 	if err == nil && !s.Now().Before(s.webhook.catchUp) {
 		err = s.catchUp(ctx)
@@ -102,7 +102,8 @@ func (s *site) isMine(w Webhook, source platform.EventSource) bool {
 }
 
 // catchUp refreshes the members that were changed on the platform since this was
-// last done, if that is due: when the process starts, and every hour.
+// last done, if that is due: when the site was added, unless another process has done it
+// since, and every hour.
 func (s *site) catchUp(ctx context.Context) error {
 	now := s.Now()
 	s.webhook.catchUp = now.Add(webhookInterval)
@@ -113,7 +114,7 @@ func (s *site) catchUp(ctx context.Context) error {
 	if source := s.events(); source != nil && !s.isMine(w, source) {
 		s.webhook.next = now // another process has registered another one
 	}
-	if s.webhook.caughtUp && now.Sub(w.SeenAt) < catchUpInterval {
+	if (s.webhook.caughtUp || s.isSeen.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
 		s.webhook.catchUp = w.SeenAt.Add(catchUpInterval)
 		return nil
 	}
@@ -130,7 +131,7 @@ func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 	const skew = time.Minute // between the two clocks
 	for at := startPaging(""); ; {
 		var page []platform.Member
-		err := s.call(ctx, func(ctx context.Context) (err error) {
+		err := s.callIn(ctx, s.polls, func(ctx context.Context) (err error) {
 			page, _, err = s.Platform.List(ctx, at.after, since.Add(-skew))
 			return err
 		})

@@ -42,6 +42,11 @@ func Start(folder, caddyfile string, values Values) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
+	return StartBinary(binary, folder, caddyfile, values)
+}
+
+// StartBinary is [Start] with a binary that was built of another version.
+func StartBinary(binary, folder, caddyfile string, values Values) (_ *Edge, err error) {
 	e := &Edge{
 		Port: values["port"], Folder: folder, AdminSocket: filepath.Join(folder, "admin.sock"), LogFile: filepath.Join(folder, "caddy.log"),
 		binary: binary, config: filepath.Join(folder, "Caddyfile"),

@@ -1,0 +1,88 @@
+package inbound_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+)
+
+// known puts the webhook of a site into the store, as it is some time after another process has
+// registered it.
+func (s *idle) known(site string) {
+	then := time.Now().Add(-10 * time.Minute)
+	s.webhooks[site] = inbound.Webhook{Site: site, URL: "https://edge/webhooks/token", Platform: "empty", SeenAt: then, RegisteredAt: then}
+	s.comparisons[site] = inbound.Comparison{Site: site, StartedAt: then, FinishedAt: then}
+}
+
+// Of processes that start together, each looks at a part of the platforms: 100,000 sites are looked
+// at in less than ten minutes, and no platform is asked by several.
+func TestFirstLooksAreShared(t *testing.T) {
+	sites := 10_000
+	if n, err := strconv.Atoi(os.Getenv("LYCHGATE_TEST_LOOKS")); err == nil {
+		sites = n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store, c := newIdle(), newPlatforms()
+		var processes []*inbound.Sync
+		for range 3 {
+			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+			processes = append(processes, s)
+			for i := range sites {
+				p := &empty{platforms: c, site: siteName(i)}
+				s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+			}
+		}
+		for i := range sites {
+			store.known(siteName(i))
+		}
+		begin := time.Now()
+		for _, s := range processes {
+			defer start(t, s)()
+		}
+		for _, s := range processes {
+			for s.Unseen() > 0 && time.Since(begin) < time.Hour {
+				<-time.After(time.Second)
+			}
+		}
+		took := time.Since(begin)
+		if longest := time.Duration(sites) * 10 * time.Minute / 100_000; took > longest {
+			t.Errorf("all platforms were looked at after %s, want %s at most", took, longest)
+		}
+		looks, counts := c.count("changes"), c.count("count")
+		if len(c.at("changes", all)) != sites || looks > sites*101/100 {
+			t.Errorf("%d of %d platforms were asked for changes, %d times, want all of them, hardly one twice", len(c.at("changes", all)), sites, looks)
+		}
+		if counts > 2*sites { // some are due again
+			t.Errorf("members were counted %d times, want %d at most", counts, 2*sites)
+		}
+		t.Logf("%d platforms in %s: asked %d times for changes, %d times for the number of members", sites, took, looks, counts)
+	})
+}
+
+// What a program asks for is looked at before all others.
+func TestLookSoon(t *testing.T) {
+	many(t, 10_000, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
+		<-time.After(time.Second)
+		last := ""
+		for i := range 10_000 {
+			if len(c.at("count", func(site string) bool { return site == siteName(i) })) == 0 {
+				last = siteName(i)
+				break
+			}
+		}
+		for range 3 {
+			s.LookSoon(last)
+		}
+		<-time.After(3 * time.Second)
+		if len(c.at("count", func(site string) bool { return site == last })) != 1 {
+			t.Errorf("site %s was not looked at within 3 s, want it before the others", last)
+		}
+		s.LookSoon("unknown")
+	})
+}
