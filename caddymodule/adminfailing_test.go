@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -103,5 +104,31 @@ func TestFailingSites(t *testing.T) {
 		{"without the answer", "HEAD", "/lychgate/sites?state=failing", "", without(given(200, ""))},
 		{"another state", "GET", "/lychgate/sites?state=broken", "", refused(400, `state "broken": write failing, or one of key_rejected, platform_away, `+
 			`keys_locked, writes_pending, writes_paused, webhook_missing, manifest_findings, theme_unreadable`)},
+	})
+}
+
+// What an edge alone knows says so, beside what is so for the fleet: the keys that it cannot open, and
+// the writes that are pending for too long because of that.
+func TestFailingAtThisEdge(t *testing.T) {
+	file := t.TempDir() + "/lychgate.db"
+	a := startSitesAdmin(t, sitesConfig("sqlite "+file, sealingSecret))
+	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
+	db, err := database.Open(t.Context(), database.SQLite, file)
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	defer db.Close()
+	const addMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, status, created_at, updated_at,
+		version, applied, deleted, sent_email, sent_key, sent_at, unanswered_at, attempts, next_attempt, problem, lease_owner, lease_until)
+		VALUES ('g', 'daily', 'a@b.c', 'a@b.c', '', '', TRUE, '[]', 'null', 'free', 1, 1, 2, 1, FALSE, '', '', 0, 0, 0, 1, '', '', 0)`
+	if _, err := db.Write.ExecContext(t.Context(), addMember); err != nil {
+		t.Fatalf("%s: %v", addMember, err)
+	}
+	a.load(sitesConfig("sqlite "+file, "another-secret-0123456789abcdef0123456789"))
+	a.follow(t, []sitesStep{
+		{"locked", "GET", "/lychgate/sites?state=keys_locked", "", given(200, `{"sites":[{"name":"daily","reasons":[{"state":"keys_locked",`+
+			`"problem":"it was sealed with another secret","this_edge":true}]}]}`)},
+		{"pending", "GET", "/lychgate/sites?state=writes_pending", "", given(200, `{"sites":[{"name":"daily","reasons":[{"state":"writes_pending",`+
+			`"since":"TIME","pending":1}]}]}`)},
 	})
 }

@@ -17,9 +17,9 @@ const (
 	// is counted less often than every countInterval.
 	countPause = 50 * time.Millisecond
 
-	// lookInterval is how often a site is counted whose members are not to be compared. It tells that
+	// idleInterval is how often a site is counted whose members are not to be compared. It tells that
 	// the platform responds, and takes the key.
-	lookInterval = time.Hour
+	idleInterval = time.Hour
 )
 
 // countDue has the members compared if their number is odd. The first time it lets
@@ -55,7 +55,7 @@ func (s comparer) untilCount(isFirst bool) time.Duration {
 	defer s.mu.RUnlock()
 	interval := max(countInterval, time.Duration(len(s.sites))*countPause)
 	if s.Reconcile == 0 {
-		interval = max(interval, lookInterval)
+		interval = max(interval, idleInterval)
 	}
 	if isFirst && interval > countInterval { // since first looks are not as far apart
 		interval = countInterval + time.Duration(s.spread*float64(interval))
