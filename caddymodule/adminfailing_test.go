@@ -103,7 +103,7 @@ func TestFailingSites(t *testing.T) {
 		{"nothing", "GET", "/lychgate/sites?state=writes_paused", "", given(200, `{"sites":[]}`)},
 		{"without the answer", "HEAD", "/lychgate/sites?state=failing", "", without(given(200, ""))},
 		{"another state", "GET", "/lychgate/sites?state=broken", "", refused(400, `state "broken": write failing, or one of key_rejected, platform_away, `+
-			`keys_locked, writes_pending, writes_paused, webhook_missing, manifest_findings, theme_unreadable`)},
+			`keys_locked, certificate_failing, writes_pending, writes_paused, webhook_missing, manifest_findings, theme_unreadable`)},
 	})
 }
 

@@ -20,12 +20,12 @@ func (s *StoredSites) Failing(ctx context.Context, of trouble.State, after strin
 	return s.updater.uses.trouble.Load().List(ctx, of, after, most, func(site string) bool { return s.served.Serves(site) && may(site) }, s.updater.uses.troubleHere()...)
 }
 
-// troubleHere is what this edge alone knows. More of that, such as what a certificate is like, is one more
-// source here.
+// troubleHere is what this edge alone knows.
 func (u *Uses) troubleHere() []trouble.Source {
 	return []trouble.Source{
 		trouble.Known(trouble.WritesPaused, u.pausedSites()),
 		trouble.Known(trouble.KeysLocked, u.lockedSites()),
+		trouble.Known(trouble.CertificateFailing, u.sitesWithoutCertificate()),
 	}
 }
 
@@ -49,6 +49,21 @@ func (u *Uses) pausedSites() map[string]trouble.Reason {
 		paused[name] = trouble.Reason{State: trouble.WritesPaused, Since: &when, ThisEdge: true, Problem: "the platform did not respond, so writes are queued without being tried, but for a probe now and then"}
 	}
 	return paused
+}
+
+// sitesWithoutCertificate have a reason for the host that has failed for longest.
+func (u *Uses) sitesWithoutCertificate() map[string]trouble.Reason {
+	without := make(map[string]trouble.Reason)
+	for host, failure := range issued.Failing() {
+		site := u.sites.served.at(host)
+		if site == nil {
+			continue
+		}
+		if known, ok := without[site.Name]; !ok || failure.Since.Before(*known.Since) {
+			without[site.Name] = trouble.Reason{State: trouble.CertificateFailing, Since: &failure.Since, ThisEdge: true, Problem: host + ": " + failure.Problem}
+		}
+	}
+	return without
 }
 
 func (u *Uses) lockedSites() map[string]trouble.Reason {

@@ -42,10 +42,14 @@ const (
 	// KeysLocked means that an edge cannot open the keys of a site in the store. Each edge knows
 	// it of itself alone.
 	KeysLocked State = "keys_locked"
+
+	// CertificateFailing means that a certificate for a host of the site could not be had, or not be
+	// renewed. Each edge knows it of itself alone.
+	CertificateFailing State = "certificate_failing"
 )
 
 // States are all, in the order in which they are shown. One more is one more here, and a [Source].
-var States = []State{KeyRejected, PlatformAway, KeysLocked, WritesPending, WritesPaused, WebhookMissing, ManifestFindings, ThemeUnreadable}
+var States = []State{KeyRejected, PlatformAway, KeysLocked, CertificateFailing, WritesPending, WritesPaused, WebhookMissing, ManifestFindings, ThemeUnreadable}
 
 // Failing stands for any of the states.
 const Failing State = "failing"

@@ -35,7 +35,7 @@ func TestSiteListFailing(t *testing.T) {
 	}
 	follow(t, folder, []command{
 		{"site list --failing", "", ran{"NAME    STATE         SINCE                    LAST CONTACT             PROBLEM\n" +
-			"daily   key_rejected  TIME  TIME  Ghost answers 401\n" +
+			"daily   key_rejected  TIME  " + "TIME  Ghost answers 401\n" +
 			"weekly  key_rejected  TIME  unknown                  Ghost answers 401\n", "", 0}},
 	})
 }

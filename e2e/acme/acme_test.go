@@ -5,6 +5,7 @@ package acme
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -401,6 +402,31 @@ func TestCertificateCannotBeHad(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	e.visitSites(t)
+
+	var failing struct {
+		Sites []struct {
+			Name    string
+			Reasons []struct{ State string }
+		}
+	}
+	e.read(t, "/lychgate/sites?state=certificate_failing", &failing)
+	if len(failing.Sites) != 1 || failing.Sites[0].Name != "astray" {
+		t.Errorf("sites in trouble: %+v, want astray", failing.Sites)
+	}
+}
+
+// read decodes an answer of Caddy's admin API.
+func (e *edge) read(t *testing.T, path string, into any) {
+	t.Helper()
+	client := caddytest.Admin(e.AdminSocket)
+	defer client.CloseIdleConnections()
+	body, err := get(client, "http://localhost"+path)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
 }
 
 // metrics lists those that begin with something.
