@@ -68,6 +68,7 @@ type Theme struct {
 type Server struct {
 	Name      string
 	Addresses []string // that it listens at, without ports; empty for all
+	HTTPS     string   // host and port at which this machine reaches it over HTTPS; empty for none
 
 	// TrustsProxies, Strict and TrustsUnix tell whether it has Caddy's trusted_proxies,
 	// trusted_proxies_strict and trusted_proxies_unix.

@@ -70,6 +70,11 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 				one(subject+", webhook events", func(context.Context) Result { return checkEvents(ctx, site, tester, opened) })
 			}
 		}
+		for _, host := range site.publicHosts() {
+			if https := c.https(); https != "" {
+				one(subject+", certificate of "+host, func(ctx context.Context) Result { return checkCertificate(ctx, https, host) })
+			}
+		}
 		for _, theme := range site.Themes {
 			one(subject+", theme "+theme.Name, func(ctx context.Context) Result { return checkTheme(ctx, theme) })
 		}

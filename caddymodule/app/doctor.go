@@ -1,11 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -82,6 +85,9 @@ func (a *App) servers(ctx caddy.Context, text []byte) (list []doctor.Server, err
 			if address.IsUnixNetwork() {
 				server.Addresses = append(server.Addresses, "/"+strings.TrimPrefix(address.Host, "/"))
 				continue
+			}
+			if server.HTTPS == "" && len(servers[name].TLSConnPolicies) > 0 {
+				server.HTTPS = net.JoinHostPort(cmp.Or(address.Host, "127.0.0.1"), strconv.Itoa(int(address.StartPort)))
 			}
 			if address.Host == "" {
 				server.Addresses = nil

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -215,6 +216,28 @@ func (e *edge) log(t *testing.T) string {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	return string(text)
+}
+
+// The doctor sees the certificate that a reader would get.
+func TestDoctorSeesCertificates(t *testing.T) {
+	e := startEdge(t, "")
+	doctor := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "doctor", "--json", "--config", filepath.Join(e.Folder, "Caddyfile"))
+	output, _ := doctor.Output() // it fails, since this Ghost is a stand-in
+	var report struct {
+		Results []struct{ Subject, Status, Message string }
+	}
+	if err := json.Unmarshal(output, &report); err != nil {
+		t.Fatalf("json.Unmarshal: %v: %s", err, output)
+	}
+	for _, r := range report.Results {
+		if r.Subject == "site daily, certificate of news.example.com" {
+			if r.Status != "ok" || !strings.HasPrefix(r.Message, "is valid until 20") {
+				t.Errorf("%+v, want a certificate that is valid", r)
+			}
+			return
+		}
+	}
+	t.Errorf("no result is about the certificate: %s", output)
 }
 
 // traces are what strangers could leave behind at the edge.
