@@ -18,6 +18,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/history"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
@@ -27,16 +28,20 @@ import (
 
 // The schemas, by their folders.
 var schemas = map[string]database.Schema{
-	"contacts": contacts.Schema, "curation": curation.Schema, "events": events.Schema, "history": history.Schema, "memberstore": memberstore.Schema,
+	"internal/audit": audit.Schema, "contacts": contacts.Schema, "curation": curation.Schema, "events": events.Schema, "history": history.Schema, "memberstore": memberstore.Schema,
 	"sites": sites.Schema, "themes": themes.Schema, "work": work.Schema,
 }
 
 // While edges are upgraded one by one, those of the last release go on with the store that the
 // first new one has migrated (docs/deployment.md#two-versions-on-one-store).
 func TestMigrationsOnlyAdd(t *testing.T) {
-	folders, err := filepath.Glob("*/migrations")
-	if err != nil {
-		t.Fatalf("filepath.Glob: %v", err)
+	var folders []string
+	for _, pattern := range []string{"*/migrations", "internal/*/migrations"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatalf("filepath.Glob: %v", err)
+		}
+		folders = append(folders, found...)
 	}
 	if len(folders) != len(schemas) {
 		t.Fatalf("got folders of migrations %v, want those of the %d schemas", folders, len(schemas))

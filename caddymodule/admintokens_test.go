@@ -203,6 +203,8 @@ func TestAdminTokens(t *testing.T) {
 		}
 	}
 
+	a.hidesTwin(t, db)
+
 	by := func(actor, site, kind, id, action string) map[string]string {
 		line := auditLine("admin_api", site, kind, id, action)
 		line["actor"] = actor
@@ -216,8 +218,37 @@ func TestAdminTokens(t *testing.T) {
 		by("acme-panel", "mine", "site", "mine", "changed"),
 		by("operator", "theirs", "work", "event/gala", "given up"),
 		by("acme-panel", "mine", "site", "mine", "removed"),
+		by("operator", "fixed", "site", "fixed", "added"),
 	}
 	if diff := cmp.Diff(want, auditLines(t, audited)); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
+}
+
+// hidesTwin fails if a tenant gets at a site of the configuration by a site in the store that has its name,
+// or at what is kept of a site that is gone by a new one: with a name come members and keys.
+func (a *sitesAdmin) hidesTwin(t *testing.T, db *database.DB) {
+	t.Helper()
+	sites, twin := "/lychgate/sites", `{"name":"fixed","hosts":["twin.example"],` + noGhost + `}`
+	ask := func(what, method, path, body string, want int, never string) {
+		t.Helper()
+		if status, text := a.askWith(acmeToken, method, path, body); status != want || never != "" && strings.Contains(text, never) {
+			t.Errorf("%s: got %d %s, want %d", what, status, text, want)
+		}
+	}
+	ask("adding a site of the configuration's name", "POST", sites, twin, 409, "")
+	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO integrations (site, name, key_hash, mode, duplicate_emails, placeholder_domain, subscribe_by_default, created_at)
+		VALUES ('earlier', 'crm', 'hash', 'email', FALSE, '', FALSE, 0)`); err != nil {
+		t.Fatalf("db.Write.ExecContext: %v", err)
+	}
+	ask("adding a site of which a key is kept", "POST", sites, `{"name":"earlier","hosts":["earlier.example"],`+noGhost+`}`, 409, "")
+	if status, text := a.askWith(operatorToken, "POST", sites, strings.Replace(twin, "}", `},"labels":["acme"]`, 1)); status != 201 {
+		t.Fatalf("the operator adds the twin: got %d %s, want 201", status, text)
+	}
+	ask("the twin", "GET", sites+"/fixed", "", 404, "")
+	ask("its keys", "POST", sites+"/fixed/integrations", `{"name":"crm"}`, 404, "")
+	ask("its change", "PATCH", sites+"/fixed", `{"registration":true}`, 404, "")
+	ask("its removal", "DELETE", sites+"/fixed?force=true", "", 404, "")
+	ask("the list", "GET", sites, "", 200, "fixed")
+	ask("the list of sites in trouble", "GET", sites+"?state=failing", "", 200, "fixed")
 }

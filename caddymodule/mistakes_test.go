@@ -261,6 +261,7 @@ func TestEveryMistakeInJSON(t *testing.T) {
 	}{
 		{name: "no app", lychgate: "{}", handlers: `{"handler": "inbox_provider"}`, want: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}`},
 		{name: "unknown field", lychgate: `{"site": {}}`, handlers: `{"handler": "inbox_provider"}`, want: "site: no such field: known are admin_tokens, redis, resolvers, secrets, service, sites, store"},
+		{name: "admin_token with labels that are none", lychgate: `{"admin_tokens": {"panel": {"key": "` + acmeToken + `", "labels": []}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.labels: there are none: write one, or leave labels out for a token that may do everything`},
 		{name: "admin_token without a key", lychgate: `{"admin_tokens": {"panel": {}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.key: it has none: write one, such as "key": "{env.PANEL_TOKEN}"`},
 		{name: "app of another type", lychgate: "[]", handlers: `{"handler": "inbox_provider"}`, want: `write an object, such as {"sites": {"daily": {"hosts": ["news.example.com"]}}}`},
 		{name: "sites in a list", lychgate: `{"sites": [{"hosts": ["news.example.com"]}]}`, handlers: `{"handler": "inbox_provider"}`, want: `sites: write an object, such as {"daily": {"hosts": ["news.example.com"]}}`},

@@ -54,6 +54,9 @@ func (t *AdminToken) resolve(p Placeholders, name string, all AdminTokens) error
 	if t == nil || t.Key == "" {
 		return &Mistake{Option: "key", Text: "it has none: write one, such as ‹key {env.PANEL_TOKEN}|\"key\": \"{env.PANEL_TOKEN}\"›"}
 	}
+	if t.Labels != nil && len(t.Labels) == 0 {
+		return &Mistake{Option: "labels", Text: "there are none: write one, or leave labels out for a token that may do everything"}
+	}
 	labels, err := checkedLabels(t.Labels)
 	if err != nil {
 		return err

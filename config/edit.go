@@ -124,21 +124,45 @@ type Editor struct {
 
 	// CountPending counts the members of a site whose writes are pending.
 	CountPending func(ctx context.Context, site string) (int, error)
+
+	// IsKept reports whether members or keys are kept under a site's name. Without a scope it may
+	// be nil.
+	IsKept func(ctx context.Context, site string) (bool, error)
 }
 
 // Find finds a site that is in the scope. Errors: sites.ErrNotFound.
 func (e *Editor) Find(ctx context.Context, name string) (sites.Site, error) {
 	kept, err := e.Store.Find(ctx, name)
-	if err == nil && !e.Scope.Has(kept.Labels) {
+	if err == nil && (!e.Scope.Has(kept.Labels) || e.isHidden(name)) {
 		return sites.Site{}, fmt.Errorf("finding site %s: %w", name, sites.ErrNotFound)
 	}
 	return kept, err
+}
+
+// isHidden reports whether the name is that of a site of the configuration, which a scope does not
+// have: with the name of one come its members and keys.
+func (e *Editor) isHidden(name string) bool { return len(e.Scope) > 0 && e.Sites[name] != nil }
+
+// checkName refuses the name of a new site that is that of the configuration's, or with which members
+// or keys of an earlier site come, which may have been somebody else's.
+func (e *Editor) checkName(ctx context.Context, name string) error {
+	if len(e.Scope) == 0 || CheckSiteName(name) != nil { // which Prepare says
+		return nil
+	}
+	isKept, err := e.IsKept(ctx, name)
+	if err == nil && (isKept || e.isHidden(name)) {
+		err = &sites.ExistsError{Name: name}
+	}
+	return err
 }
 
 // Add adds sites, with the labels of the scope if they have none. Errors: those of Prepare and of
 // [sites.SQL].
 func (e *Editor) Add(ctx context.Context, list ...NamedSite) ([]sites.Site, error) {
 	for i := range list {
+		if err := e.checkName(ctx, list[i].Name); err != nil {
+			return nil, err
+		}
 		labels, err := e.Scope.forNew(list[i].Labels)
 		if err != nil {
 			return nil, &InvalidSiteError{list[i].Name, JSONText(err)}

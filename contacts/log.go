@@ -25,6 +25,9 @@ const (
 	// failsInterval is how often it is written that one does not.
 	failsInterval = time.Minute
 
+	// reviewInterval is how often it is looked for what other edges have written.
+	reviewInterval = time.Minute
+
 	// writeInterval is how often what was noted is written, at most maxRows at once, and
 	// writeTimeout bounds that.
 	writeInterval = time.Second
@@ -117,7 +120,7 @@ func (l *Log) Remove(site string) {
 func (l *Log) Run(ctx context.Context) {
 	ticker := time.NewTicker(writeInterval)
 	defer ticker.Stop()
-	isAway := false
+	isAway, reviewed := false, time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,6 +128,9 @@ func (l *Log) Run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		err := l.Write(ctx)
+		if now := l.now(); err == nil && now.Sub(reviewed) >= reviewInterval {
+			reviewed, err = now, l.Review(ctx)
+		}
 		if err != nil && !isAway && ctx.Err() == nil {
 			l.logger.Warn("cannot store how platforms respond; retrying", zap.Error(err))
 		}
@@ -145,6 +151,34 @@ func (l *Log) Write(ctx context.Context) error {
 		l.putBack(part)
 	}
 	return err
+}
+
+// Review has the next response of a platform written of which another edge has written meanwhile that
+// it fails, perhaps because of its own network. It forgets sites that nobody serves any more.
+func (l *Log) Review(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := l.store.forgetOld(ctx); err != nil {
+		return err
+	}
+	const most = 1000
+	for after := ""; ; {
+		list, err := l.store.Failing(ctx, "", after, most)
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		for _, c := range list {
+			if of := l.sites[c.Site]; of != nil && of.outcome == Responds {
+				of.writtenAt = time.Time{}
+			}
+			after = c.Site
+		}
+		l.mu.Unlock()
+		if len(list) < most {
+			return nil
+		}
+	}
 }
 
 // take orders by site, so that two edges do not wait for each other.

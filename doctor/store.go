@@ -11,8 +11,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/lychgate/caddy-lychgate/contacts"
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/history"
+	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -98,10 +101,23 @@ func (s *Store) check(ctx context.Context) (openedStore, Result) {
 	return opened, withFreeSpace(s, clocks(r, ahead))
 }
 
+func newerStore(s database.Schema, v database.Version) Result {
+	return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", s.Name, v.Has, v.Known), "run the newer Lychgate")
+}
+
 // examine looks at the tables of all that uses the store, and whether they can be
 // written.
 func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err error) {
 	r = ok("can be read and written")
+	for _, schema := range []database.Schema{contacts.Schema, history.Schema, audit.Schema} { // which Caddy makes and brings up to date
+		v, err := schema.Version(ctx, opened.db)
+		if err != nil {
+			return Result{}, err
+		}
+		if !v.IsUsable() {
+			return newerStore(schema, v), nil
+		}
+	}
 	for _, part := range []struct {
 		used bool
 		database.Schema
@@ -114,7 +130,7 @@ func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err
 		case err != nil:
 			return Result{}, err
 		case !v.IsUsable():
-			return fail(fmt.Sprintf("is of a newer Lychgate: its tables of %s have version %d, and this one knows %d", part.Name, v.Has, v.Known), "run the newer Lychgate"), nil
+			return newerStore(part.Schema, v), nil
 		case v.Has > v.Known:
 			r = ok("is of a newer Lychgate, beside which this one may run: its tables of %s have version %d, and this one knows %d", part.Name, v.Has, v.Known)
 		case v.Has == 0:

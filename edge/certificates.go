@@ -9,19 +9,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/issuance"
 )
 
 // This file keeps handshakes from waiting for certificates that cannot be had, and tells the
 // operator of them. The web server gets the certificates.
 
-// slowCertificate is how long an attempt may take before there is a line of it.
-const slowCertificate = 20 * time.Second
+const (
+	// slowCertificate is how long an attempt may take before there is a line of it.
+	slowCertificate = 20 * time.Second
+
+	// storageInterval is how often a handshake may look for a certificate in the storage, which
+	// another edge may have got, while no attempt is to be made.
+	storageInterval = 30 * time.Second
+
+	// wantedFor is longer than a handshake waits for a certificate.
+	wantedFor = 200 * time.Second
+
+	// maxProblem bounds why there is none, in code points.
+	maxProblem = 1000
+)
 
 // issued is of the process, as certificates in memory are.
 var issued = struct {
 	*issuance.Log
-	wanted sync.Map // hosts for which a handshake waits: string → nil
+	wanted sync.Map // when a handshake began to wait, by host
 	slow   sync.Map // *time.Timer by host
 }{Log: issuance.New(time.Now)}
 
@@ -32,13 +45,27 @@ func endAttempt(host string) {
 	}
 }
 
-// CertificateWanted reports for how long no certificate for a host of a site is to be asked for,
-// since the last attempt failed. If that is 0, a handshake waits for one now.
-func (e *Edge) CertificateWanted(host string) (pause time.Duration) {
-	if pause = issued.Pause(host); pause == 0 {
-		issued.wanted.Store(host, nil)
+// hasCertificate reports whether there is a certificate of a host in memory that is valid, from a time on.
+func (b *base) hasCertificate(host string, from time.Time) bool {
+	if b.Certificate == nil {
+		return false
 	}
-	return pause
+	notBefore, notAfter, ok := b.Certificate(host)
+	return ok && time.Now().Before(notAfter) && !notBefore.Before(from)
+}
+
+// CertificateWanted reports for how long no handshake is to wait for a certificate of a site's host, since
+// the last attempt failed. If that is 0, one waits now. A certificate that is valid goes on meanwhile.
+func (e *Edge) CertificateWanted(host string) (pause time.Duration) {
+	if pause = issued.Pause(host); pause > 0 && e.hasCertificate(host, time.Time{}) {
+		return 0
+	}
+	now := time.Now()
+	if before, isWanted := issued.wanted.Load(host); pause > 0 && isWanted && now.Sub(before.(time.Time)) < storageInterval {
+		return pause
+	}
+	issued.wanted.Store(host, now)
+	return 0
 }
 
 // CertificateAsked notes an attempt, and reports for how long none is to be made while a handshake
@@ -48,14 +75,13 @@ func (e *Edge) CertificateAsked(host string) (pause time.Duration) {
 	if err != nil {
 		return 0
 	}
-	if _, isWanted := issued.wanted.Load(host); isWanted {
+	if began, isWanted := issued.wanted.Load(host); isWanted && time.Since(began.(time.Time)) < wantedFor {
 		if pause = issued.Pause(host); pause > 0 {
-			issued.wanted.Delete(host)
 			return pause
 		}
 	}
 	timer := time.AfterFunc(slowCertificate, func() {
-		e.Logger.Warn("a certificate takes long", zap.String("site", site.Name), zap.String("host", host), zap.Duration("after", slowCertificate))
+		e.Logger.Warn("still waiting for certificate", zap.String("site", site.Name), zap.String("host", host), zap.Duration("after", slowCertificate))
 	})
 	if before, ok := issued.slow.Swap(host, timer); ok {
 		before.(*time.Timer).Stop()
@@ -82,10 +108,10 @@ func (e *Edge) CertificateFailed(host string, isRenewal bool, problem error) {
 		return
 	}
 	certificatesTotal.WithLabelValues("failed").Inc()
-	f := issued.Failed(host, isRenewal, fmt.Sprint(problem))
-	message := "cannot get a certificate; handshakes fail at once until the next attempt"
+	f := issued.Failed(host, isRenewal, clip.Text(fmt.Sprint(problem), maxProblem))
+	message := "cannot get certificate; handshakes fail at once until the next attempt"
 	if isRenewal {
-		message = "cannot renew a certificate"
+		message = "cannot renew certificate"
 	}
 	e.Logger.Warn(message, zap.String("site", site.Name), zap.String("host", host), zap.Time("since", f.Since),
 		zap.Int("attempts", f.Attempts), zap.Time("next", f.NotBefore), zap.String("problem", f.Problem))

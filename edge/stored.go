@@ -156,7 +156,7 @@ func (s *StoredSites) Editor() (*config.Editor, error) {
 		return nil, err
 	}
 	return &config.Editor{
-		Config: s.base.Config, Placeholders: s.base.Placeholders, Lines: s.base.Lines, Store: store, CountPending: s.members.CountPending,
+		Config: s.base.Config, Placeholders: s.base.Placeholders, Lines: s.base.Lines, Store: store, CountPending: s.members.CountPending, IsKept: s.members.IsKept,
 	}, nil
 }
 

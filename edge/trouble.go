@@ -56,7 +56,12 @@ func (u *Uses) sitesWithoutCertificate() map[string]trouble.Reason {
 	without := make(map[string]trouble.Reason)
 	for host, failure := range issued.Failing() {
 		site := u.sites.served.at(host)
-		if site == nil {
+		from := time.Time{}
+		if failure.Renewal {
+			from = failure.Last
+		}
+		if site == nil || u.base.hasCertificate(host, from) { // which another edge has got
+			issued.Forget(host)
 			continue
 		}
 		if known, ok := without[site.Name]; !ok || failure.Since.Before(*known.Since) {

@@ -44,6 +44,15 @@ func scanBacklog(row database.Row) (b Backlog, err error) {
 	return b, err
 }
 
+const isKept = `SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE site = $1 LIMIT 1) AS m) + (SELECT COUNT(*) FROM (SELECT 1 FROM integrations WHERE site = $1 LIMIT 1) AS i)`
+
+// IsKept reports whether there are members or integrations of a site.
+func (s syncing) IsKept(ctx context.Context, site string) (bool, error) {
+	var n int
+	err := s.db.Read.QueryRowContext(ctx, isKept, site).Scan(&n)
+	return n > 0, database.Wrap("looking for what is kept of site "+site, err)
+}
+
 // unregistered are webhooks that no edge could register. One that is being registered is claimed.
 const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND %[1]s > $1 ORDER BY %[1]s LIMIT $2`
 

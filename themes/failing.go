@@ -31,7 +31,7 @@ const (
 	withFindings = `SELECT site, COUNT(*), MIN(name), SUM(finding_count), MIN(updated_at), '' FROM themes
 		WHERE finding_count > 0 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
 	unreadThemes = `SELECT site, COUNT(*), MIN(name), 0, MIN(unread_at), MIN(unread) FROM themes
-		WHERE unread_at > $3 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
+		WHERE unread_at > 0 AND unread_at > $3 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
 )
 
 // WithFindings lists sites by name, those after one, that have a theme whose manifest has findings.

@@ -86,6 +86,9 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusOK
 	if response.Healthy = err == nil; !response.Healthy {
 		status, response.Problem = http.StatusServiceUnavailable, err.Error()
+		if isBound {
+			response.Problem = errOperators.Error()
+		}
 		if app != nil && !isBound {
 			response.FromMemory = app.Edge.FromMemory()
 		}

@@ -58,7 +58,9 @@ func (e siteEdit) labelled(ctx context.Context, labels []string) (func(name stri
 			}
 			names[kept.Name] = true
 		}
-		may = func(name string) bool { return names[name] && before(name) }
+		may = func(name string) bool {
+			return names[name] && before(name) && (len(e.Scope) == 0 || e.Sites[name] == nil)
+		}
 	}
 	return may, nil
 }

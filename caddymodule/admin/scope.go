@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
@@ -29,21 +32,37 @@ func scopeOf(r *http.Request) config.Scope {
 func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		running, err := running()
-		if err != nil { // which the endpoint says
-			return serve(w, r)
+		if err != nil { // which the endpoint says; if one runs by then, its sites are not to be seen
+			nobody := config.NamedToken{Labels: []string{""}}
+			return serve(w, r.WithContext(context.WithValue(r.Context(), tokenKey{}, nobody)))
 		}
 		var token config.NamedToken
 		if tokens := running.Edge.AdminTokens; len(tokens) > 0 {
-			key, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 			var isKnown bool
-			if token, isKnown = tokens.Find(key); !isBearer || !isKnown {
+			if token, isKnown = tokens.Find(key); !strings.EqualFold(scheme, "Bearer") || !isKnown {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 				return apiError(http.StatusUnauthorized, errors.New("send an admin token of the configuration, as in: Authorization: Bearer …"))
 			}
 		}
 		ctx := context.WithValue(r.Context(), tokenKey{}, token)
-		return serve(w, r.WithContext(audit.With(ctx, running.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI, ID: token.Name})))
+		return hideProblem(r, token, serve(w, r.WithContext(audit.With(ctx, running.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI, ID: token.Name}))))
 	}
+}
+
+// errOperators is what a token that is bound to labels is told of the operator's own trouble.
+var errOperators = errors.New("Lychgate cannot do that now; Caddy's log says why")
+
+// hideProblem logs why Lychgate cannot do something, instead of telling a token that is bound to labels:
+// the text may name servers.
+func hideProblem(r *http.Request, token config.NamedToken, err error) error {
+	api, ok := errors.AsType[caddy.APIError](err)
+	if !ok || api.HTTPStatus < http.StatusInternalServerError || len(token.Labels) == 0 {
+		return err
+	}
+	caddy.Log().Named("lychgate").Error("request of an admin token failed", zap.String("token", token.Name), zap.String("method", r.Method), zap.Error(api.Err))
+	api.Err = errOperators
+	return api
 }
 
 // editorFor changes the sites that a request may see. Errors: edge.ErrNoStore, edge.ErrStoreAway.

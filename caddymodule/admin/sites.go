@@ -152,6 +152,9 @@ func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
 		page.Next = nextPage(limit, list[limit-1].Name, withLabels(url.Values{}, labels))
 	}
 	for _, kept := range list {
+		if len(e.Scope) > 0 && e.Sites[kept.Name] != nil { // the configuration's is served
+			continue
+		}
 		page.Sites = append(page.Sites, config.ShowSite(kept))
 	}
 	return writeJSON(w, http.StatusOK, page)

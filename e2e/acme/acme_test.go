@@ -395,7 +395,7 @@ func TestCertificateCannotBeHad(t *testing.T) {
 		})
 	}
 	wait.Until(t, func() string {
-		if !strings.Contains(e.log(t), `"msg":"cannot get a certificate; handshakes fail at once until the next attempt","site":"astray","host":"astray.example.net"`) {
+		if !strings.Contains(e.log(t), `"msg":"cannot get certificate; handshakes fail at once until the next attempt","site":"astray","host":"astray.example.net"`) {
 			return "no line says which site has no certificate"
 		}
 		return ""

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -24,8 +25,8 @@ var migrations embed.FS
 var Schema = database.Schema{Name: "audit", Files: migrations}
 
 const (
-	keepChange = `INSERT INTO audit_changes (at, id, change) VALUES ($1, $2, $3)`
-	anyKept    = `SELECT COUNT(*) FROM (SELECT 1 FROM audit_changes LIMIT 1) AS first`
+	keepChanges = `INSERT INTO audit_changes (at, id, change) VALUES `
+	anyKept     = `SELECT COUNT(*) FROM (SELECT 1 FROM audit_changes LIMIT 1) AS first`
 
 	// maxLogged bounds what is logged in a transaction.
 	maxLogged = 500
@@ -49,12 +50,18 @@ func Keep(ctx context.Context, db *database.DB, changes []Change) error {
 	}
 	err := db.InTx(ctx, func(tx *sql.Tx) error {
 		first := rand.Int64N(math.MaxInt64 - int64(len(changes))) // IDs that follow keep the order in a millisecond
-		for i, c := range changes {
-			text, err := json.Marshal(c)
-			if err == nil {
-				_, err = tx.ExecContext(ctx, keepChange, c.At.UnixMilli(), first+int64(i), string(text))
+		for part := range slices.Chunk(changes, maxLogged) {
+			var q database.Query
+			q.Add(keepChanges)
+			for i, c := range part {
+				text, err := json.Marshal(c)
+				if err != nil {
+					return err
+				}
+				q.Add(strings.Repeat(", ", min(i, 1))+"(?, ?, ?)", c.At.UnixMilli(), first, string(text))
+				first++
 			}
-			if err != nil {
+			if _, err := tx.ExecContext(ctx, q.Text, q.Args...); err != nil {
 				return err
 			}
 		}
@@ -105,8 +112,8 @@ func take(ctx context.Context, tx *sql.Tx) ([]Change, error) {
 		if err := rows.Scan(&k.id, &text); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal([]byte(text), &k.Change); err != nil {
-			return nil, err
+		if err := json.Unmarshal([]byte(text), &k.Change); err != nil { // of a command that this edge does not know
+			k.Change = Change{Actor: Actor{Via: ViaCommand}, Action: "unreadable", Kind: "change"}
 		}
 		list = append(list, k)
 	}

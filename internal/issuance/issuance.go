@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// firstPause is how long after a failure the next attempt is; it doubles up to maxPause. It is
-	// longer than CertMagic waits for its second attempt, while a client waits, too. So there are five attempts an hour at most, as Let's Encrypt allows for a name
-	// (https://letsencrypt.org/docs/rate-limits/).
-	firstPause = 2 * time.Minute
-	maxPause   = 15 * time.Minute
+	// firstPause is how long after the first failure the next attempt is, and laterPause how long after
+	// others. So there are five attempts in an hour, of which Let's Encrypt allows as many to
+	// fail for a name (https://letsencrypt.org/docs/rate-limits/). firstPause is longer than CertMagic
+	// waits for its second attempt while a client waits, too.
+	firstPause = 3 * time.Minute
+	laterPause = 15 * time.Minute
 )
 
 // Failure is a name whose certificate could not be had.
@@ -47,7 +48,10 @@ func (l *Log) Failed(name string, isRenewal bool, problem string) Failure {
 	if !ok {
 		f.Since = now
 	}
-	pause := min(firstPause<<min(f.Attempts, 10), maxPause)
+	pause := laterPause
+	if f.Attempts == 0 {
+		pause = firstPause
+	}
 	f.Last, f.Attempts, f.Renewal, f.Problem, f.NotBefore = now, f.Attempts+1, isRenewal, problem, now.Add(pause)
 	l.failed[name] = f
 	return f
@@ -60,13 +64,12 @@ func (l *Log) Forget(name string) {
 	delete(l.failed, name)
 }
 
-// Pause is how long it is until the next attempt to get a first certificate for a name; 0 if
-// it may be made now. A renewal is not held up.
+// Pause is how long it is until the next attempt for a name; 0 if it may be made now.
 func (l *Log) Pause(name string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f, ok := l.failed[name]
-	if !ok || f.Renewal {
+	if !ok {
 		return 0
 	}
 	return max(f.NotBefore.Sub(l.now()), 0)

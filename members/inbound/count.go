@@ -54,11 +54,11 @@ func (s comparer) untilCount(isFirst bool) time.Duration {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	interval := max(countInterval, time.Duration(len(s.sites))*countPause)
-	if s.Reconcile == 0 {
-		interval = max(interval, idleInterval)
-	}
 	if isFirst && interval > countInterval { // since first looks are not as far apart
 		interval = countInterval + time.Duration(s.spread*float64(interval))
+	}
+	if s.Reconcile == 0 {
+		interval = max(interval, idleInterval)
 	}
 	return interval
 }

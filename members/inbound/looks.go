@@ -58,7 +58,9 @@ func (s *Sync) lookNext(context.Context) (next, rest time.Duration) {
 		if found == nil {
 			return 0, 0
 		}
-		found.counts.ask()
+		if !found.hasBegun.Load() {
+			found.counts.ask()
+		}
 	}
 	return firstLookInterval, 0
 }
