@@ -229,7 +229,7 @@ func TestAdminTokens(t *testing.T) {
 // or at what is kept of a site that is gone by a new one: with a name come members and keys.
 func (a *sitesAdmin) hidesTwin(t *testing.T, db *database.DB) {
 	t.Helper()
-	sites, twin := "/lychgate/sites", `{"name":"fixed","hosts":["twin.example"],` + noGhost + `}`
+	sites, twin := "/lychgate/sites", `{"name":"fixed","hosts":["twin.example"],`+noGhost+`}`
 	ask := func(what, method, path, body string, want int, never string) {
 		t.Helper()
 		if status, text := a.askWith(acmeToken, method, path, body); status != want || never != "" && strings.Contains(text, never) {

@@ -143,10 +143,12 @@ func (e *Editor) Find(ctx context.Context, name string) (sites.Site, error) {
 // have: with the name of one come its members and keys.
 func (e *Editor) isHidden(name string) bool { return len(e.Scope) > 0 && e.Sites[name] != nil }
 
+func isSiteName(name string) bool { return CheckSiteName(name) == nil }
+
 // checkName refuses the name of a new site that is that of the configuration's, or with which members
 // or keys of an earlier site come, which may have been somebody else's.
 func (e *Editor) checkName(ctx context.Context, name string) error {
-	if len(e.Scope) == 0 || CheckSiteName(name) != nil { // which Prepare says
+	if len(e.Scope) == 0 || !isSiteName(name) { // which Prepare says
 		return nil
 	}
 	isKept, err := e.IsKept(ctx, name)

@@ -51,7 +51,7 @@ func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.
 }
 
 // errOperators is what a token that is bound to labels is told of the operator's own trouble.
-var errOperators = errors.New("Lychgate cannot do that now; Caddy's log says why")
+var errOperators = errors.New("this cannot be done now; Caddy's log says why")
 
 // hideProblem logs why Lychgate cannot do something, instead of telling a token that is bound to labels:
 // the text may name servers.
