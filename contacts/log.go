@@ -105,7 +105,7 @@ func outcomeOf(err error) (of Outcome, problem string) {
 	return of, clip.Text(err.Error(), maxProblem)
 }
 
-// Remove forgets a site that has no platform any more, so that nobody sees to it.
+// Remove forgets a site that has no platform any more, so that it is in no trouble.
 func (l *Log) Remove(site string) {
 	now := l.now()
 	l.mu.Lock()

@@ -198,7 +198,7 @@ func (of declared) find(store members.Integrations, uses *members.Uses, site str
 		}
 		if declared, ok := of.ByName[stored.Name]; ok {
 			uses.Note(stored)
-			return declared, nil // the configuration has the last word
+			return declared, nil // the configuration decides
 		}
 		if of.hasKey[stored.Name] { // with another key
 			return members.Integration{}, members.ErrNotFound

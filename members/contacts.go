@@ -1,7 +1,7 @@
 package members
 
 // Contacts is told what became of a request to the platform of a site: nil for a response. It
-// returns at once. Nil is nobody.
+// returns at once. It may be nil.
 type Contacts func(site string, err error)
 
 // Note tells of a request.

@@ -1,7 +1,7 @@
 package members
 
 // Deletions is told of members that were deleted on the platform of a site, by the emails that
-// they had, so that others forget them too. It returns at once. Nil is nobody.
+// they had, so that others forget them too. It returns at once. It may be nil.
 type Deletions func(site string, emails ...string)
 
 // Tell tells of members, if there are any.

@@ -1,4 +1,4 @@
-// Package trouble finds the sites that an operator has to see to, and why, among many thousands.
+// Package trouble finds the sites that need an operator, and why, among many thousands.
 //
 // It keeps no books of its own: each state is read from what a part of Lychgate keeps anyway, with
 // a query for all sites together.

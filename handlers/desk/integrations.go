@@ -93,7 +93,7 @@ func (v *view) integrationsPage(ctx context.Context) (*integrationsPage, error) 
 	for _, i := range stored {
 		byName[i.Name] = listedIntegration{Integration: i, HasKey: true}
 	}
-	for name, declared := range v.members.Declared { // which has the last word
+	for name, declared := range v.members.Declared { // which decides
 		of := byName[name]
 		created, revoked, used := of.CreatedAt, of.RevokedAt, of.LastUsedAt
 		of.Integration, of.IsDeclared, of.HasKey = declared.Integration, true, of.HasKey || declared.HasKey

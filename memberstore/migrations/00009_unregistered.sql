@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Those that operators have to see to.
+-- Those that need an operator.
 CREATE INDEX webhooks_unregistered ON webhooks (site) WHERE registered_at = 0;
 
 -- +goose Down

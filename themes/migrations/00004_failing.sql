@@ -5,7 +5,7 @@
 ALTER TABLE themes ADD COLUMN unread_at BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE themes ADD COLUMN unread TEXT NOT NULL DEFAULT '';
 
--- Themes that operators have to see to.
+-- Themes that need an operator.
 CREATE INDEX themes_with_findings ON themes (site, name) WHERE finding_count > 0;
 CREATE INDEX themes_unread ON themes (site, name) WHERE unread_at > 0;
 
