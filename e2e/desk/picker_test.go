@@ -125,10 +125,10 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 		return browser.JS[[]string](p, "[...document.querySelectorAll('.posts > li .title')].map(text)")
 	}
 	p.Do("find('a', 'Recent').click()")
-	p.Until("find('a', 'Leave out events')")
+	p.Until("document.readyState === 'complete' && find('a', 'Leave out events')") // the whole list is there then
 	with := recent()
 	p.Do("find('a', 'Leave out events').click()")
-	p.Until("find('a', 'Show events too')")
+	p.Until("document.readyState === 'complete' && find('a', 'Show events too')")
 	without := recent()
 	others := slices.DeleteFunc(slices.Clone(with), func(title string) bool { return title == "Lantern night" })
 	if len(with) != 20 || len(others) != 19 || len(without) != 20 || !slices.Equal(others, without[:19]) {
