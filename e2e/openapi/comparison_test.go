@@ -174,7 +174,7 @@ func TestComparison(t *testing.T) {
 		{"no domain is looked up", looked, func(e *exchange) { e.Target = "/ghost/inbox-provider" }, "the edge did what the document does not allow"},
 		{"sites of the admin API", listed, func(*exchange) {}, ""},
 		{"of the other server", listed, func(e *exchange) { e.Server, e.Body = edgeServer, "oops" }, ""},
-		{"a key of a site is shown", listed, replace(`"url":`, `"admin_key":"x","url":`), "property \"admin_key\" is unsupported"},
+		{"a key of a site is shown", listed, replace(`"url":`, `"admin_key":"x","url":`), "additional properties 'admin_key' not allowed"},
 		{"too long a page is given", listed, func(e *exchange) { e.Target = "/lychgate/sites?limit=1001" }, "the edge did what the document does not allow"},
 		{"integrations are not taken for a site", listed, func(e *exchange) {
 			e.Target, e.Body = "/lychgate/sites/weekly/integrations/", `{"integrations":[]}`
