@@ -86,7 +86,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusOK
 	if response.Healthy = err == nil; !response.Healthy {
 		status, response.Problem = http.StatusServiceUnavailable, err.Error()
-		if isBound {
+		if isBound && app != nil {
 			response.Problem = errOperators.Error()
 		}
 		if app != nil && !isBound {
