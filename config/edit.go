@@ -133,26 +133,24 @@ type Editor struct {
 // Find finds a site that is in the scope. Errors: sites.ErrNotFound.
 func (e *Editor) Find(ctx context.Context, name string) (sites.Site, error) {
 	kept, err := e.Store.Find(ctx, name)
-	if err == nil && (!e.Scope.Has(kept.Labels) || e.isHidden(name)) {
+	if err == nil && (!e.Scope.Has(kept.Labels) || e.Hides(name)) {
 		return sites.Site{}, fmt.Errorf("finding site %s: %w", name, sites.ErrNotFound)
 	}
 	return kept, err
 }
 
-// isHidden reports whether the name is that of a site of the configuration, which a scope does not
-// have: with the name of one come its members and keys.
-func (e *Editor) isHidden(name string) bool { return len(e.Scope) > 0 && e.Sites[name] != nil }
-
-func isSiteName(name string) bool { return CheckSiteName(name) == nil }
+// Hides reports whether the name is that of a site of the configuration, which no scope has: with the
+// name come its members and keys, also for a site in the store that has it too.
+func (e *Editor) Hides(name string) bool { return len(e.Scope) > 0 && e.Sites[name] != nil }
 
 // checkName refuses the name of a new site that is that of the configuration's, or with which members
 // or keys of an earlier site come, which may have been somebody else's.
 func (e *Editor) checkName(ctx context.Context, name string) error {
-	if len(e.Scope) == 0 || !isSiteName(name) { // which Prepare says
+	if isName := CheckSiteName(name) == nil; len(e.Scope) == 0 || !isName { // which Prepare says
 		return nil
 	}
 	isKept, err := e.IsKept(ctx, name)
-	if err == nil && (isKept || e.isHidden(name)) {
+	if err == nil && (isKept || e.Hides(name)) {
 		err = &sites.ExistsError{Name: name}
 	}
 	return err

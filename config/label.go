@@ -9,8 +9,8 @@ import (
 // This file is about the labels of sites in the store, and what a token that is bound to labels may
 // do with them.
 
-// maxLabels bounds the labels of a site, and of a token.
-const maxLabels = 20
+// MaxLabels bounds the labels of a site, of a token, and of a request.
+const MaxLabels = 20
 
 // CheckLabel checks a label, which is an argument of an option.
 func CheckLabel(option, label string) error {
@@ -29,8 +29,8 @@ func checkedLabels(labels []string) ([]string, error) {
 		}
 	}
 	checked := slices.Compact(slices.Sorted(slices.Values(labels)))
-	if len(checked) > maxLabels {
-		return nil, &Mistake{Option: "labels", Text: fmt.Sprintf("there are %d: write at most %d", len(checked), maxLabels)}
+	if len(checked) > MaxLabels {
+		return nil, &Mistake{Option: "labels", Text: fmt.Sprintf("there are %d: write at most %d", len(checked), MaxLabels)}
 	}
 	return checked, nil
 }

@@ -17,73 +17,76 @@ import (
 // operator of them. The web server gets the certificates.
 
 const (
-	// slowCertificate is how long an attempt may take before there is a line of it.
+	// slowCertificate is how long an attempt may take before the log says so.
 	slowCertificate = 20 * time.Second
 
-	// storageInterval is how often a handshake may look for a certificate in the storage, which
-	// another edge may have got, while no attempt is to be made.
-	storageInterval = 30 * time.Second
-
-	// wantedFor is longer than a handshake waits for a certificate.
-	wantedFor = 200 * time.Second
-
-	// maxProblem bounds why there is none, in code points.
+	// maxProblem bounds why there is no certificate, in code points.
 	maxProblem = 1000
 )
 
-// issued is of the process, as certificates in memory are.
-var issued = struct {
-	*issuance.Log
-	wanted sync.Map // when a handshake began to wait, by host
-	slow   sync.Map // *time.Timer by host
-}{Log: issuance.New(time.Now)}
+// The certificates in memory are those of the process, and so is what is known of those that are not.
+var (
+	issued       = issuance.New(time.Now)
+	slowAttempts sync.Map // *time.Timer by host
+)
 
-// endAttempt stops the line of a slow attempt, which came to its end.
+// endAttempt is for an attempt of which the log need not say any more that it takes long.
 func endAttempt(host string) {
-	if timer, ok := issued.slow.LoadAndDelete(host); ok {
+	if timer, ok := slowAttempts.LoadAndDelete(host); ok {
 		timer.(*time.Timer).Stop()
 	}
 }
 
-// hasCertificate reports whether there is a certificate of a host in memory that is valid, from a time on.
-func (b *base) hasCertificate(host string, from time.Time) bool {
+// hasCertificate reports whether there is a certificate of a host in memory that is valid, and was issued
+// after a time.
+func (b *base) hasCertificate(host string, after time.Time) bool {
 	if b.Certificate == nil {
 		return false
 	}
 	notBefore, notAfter, ok := b.Certificate(host)
-	return ok && time.Now().Before(notAfter) && !notBefore.Before(from)
+	return ok && time.Now().Before(notAfter) && !notBefore.Before(after)
 }
 
-// CertificateWanted reports for how long no handshake is to wait for a certificate of a site's host, since
-// the last attempt failed. If that is 0, one waits now. A certificate that is valid goes on meanwhile.
+// withoutCertificate has the last failure of each host of a site that has no valid certificate, or only one
+// that could not be renewed. It forgets the others, for which another edge may have got one.
+func (u *Uses) withoutCertificate() map[string]issuance.Failure {
+	failures := issued.Failing()
+	for host, failure := range failures {
+		var after time.Time
+		if failure.Renewal {
+			after = failure.Last
+		}
+		if u.sites.served.at(host) == nil || u.base.hasCertificate(host, after) {
+			issued.Forget(host)
+			delete(failures, host)
+		}
+	}
+	return failures
+}
+
+// CertificateWanted returns for how long no handshake is to wait for a certificate of a site's host, since
+// the last attempt failed: 0 if one is about to. A certificate that is valid serves meanwhile.
 func (e *Edge) CertificateWanted(host string) (pause time.Duration) {
-	if pause = issued.Pause(host); pause > 0 && e.hasCertificate(host, time.Time{}) {
+	if issued.IsPaused(host) && e.hasCertificate(host, time.Time{}) {
 		return 0
 	}
-	now := time.Now()
-	if before, isWanted := issued.wanted.Load(host); pause > 0 && isWanted && now.Sub(before.(time.Time)) < storageInterval {
-		return pause
-	}
-	issued.wanted.Store(host, now)
-	return 0
+	return issued.Wait(host)
 }
 
-// CertificateAsked notes an attempt, and reports for how long none is to be made while a handshake
-// waits. Hosts that no site has are ignored.
-func (e *Edge) CertificateAsked(host string) (pause time.Duration) {
+// CertificateObtaining returns for how long no attempt is to be made while a handshake waits: 0 if one
+// begins. Hosts that no site has are ignored, here and below.
+func (e *Edge) CertificateObtaining(host string) (pause time.Duration) {
 	site, err := e.FindSite(host)
 	if err != nil {
 		return 0
 	}
-	if began, isWanted := issued.wanted.Load(host); isWanted && time.Since(began.(time.Time)) < wantedFor {
-		if pause = issued.Pause(host); pause > 0 {
-			return pause
-		}
+	if pause = issued.Begin(host); pause > 0 {
+		return pause
 	}
 	timer := time.AfterFunc(slowCertificate, func() {
 		e.Logger.Warn("still waiting for certificate", zap.String("site", site.Name), zap.String("host", host), zap.Duration("after", slowCertificate))
 	})
-	if before, ok := issued.slow.Swap(host, timer); ok {
+	if before, ok := slowAttempts.Swap(host, timer); ok {
 		before.(*time.Timer).Stop()
 	}
 	return 0
@@ -95,12 +98,11 @@ func (e *Edge) CertificateObtained(host string) {
 		certificatesTotal.WithLabelValues("obtained").Inc()
 	}
 	endAttempt(host)
-	issued.wanted.Delete(host)
 	issued.Forget(host)
 }
 
-// CertificateFailed notes that no certificate can be had for a host, or that the one that it has
-// cannot be renewed.
+// CertificateFailed notes that no certificate was issued for a host, or that its certificate was not
+// renewed.
 func (e *Edge) CertificateFailed(host string, isRenewal bool, problem error) {
 	endAttempt(host)
 	site, err := e.FindSite(host)
@@ -132,11 +134,11 @@ func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.M
 	if u.base.Certificate == nil {
 		return
 	}
-	failing, now := issued.Failing(), time.Now()
+	failures, now := u.withoutCertificate(), time.Now()
 	counts := map[string]int{"valid": 0, "expiring": 0, "expired": 0, "failing": 0}
 	for host := range *u.sites.served.live.Load() {
 		notBefore, notAfter, ok := u.base.Certificate(host)
-		_, hasFailed := failing[host]
+		_, hasFailed := failures[host]
 		switch left := notAfter.Sub(now); {
 		case !ok && hasFailed:
 			counts["failing"]++
@@ -148,11 +150,6 @@ func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.M
 		default:
 			counts["valid"]++
 		}
-		delete(failing, host)
-	}
-	for host := range failing { // of sites that were removed
-		issued.Forget(host)
-		issued.wanted.Delete(host)
 	}
 	for state, n := range counts {
 		metrics <- gauge(certificatesDesc, n, state)

@@ -42,14 +42,14 @@ var (
 	storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",
 		"Sites in the store that this edge serves, by state: served, or locked if their keys cannot be opened.", []string{"state"}, nil)
 
-	firstLooksDesc = prometheus.NewDesc("lychgate_first_looks_waiting",
-		"Sites whose publishing platform was not looked at yet since this edge began to serve them, for changes that no event told of.", nil, nil)
+	firstPollsDesc = prometheus.NewDesc("lychgate_first_polls_waiting",
+		"Sites whose publishing platform was not polled yet since this edge began to serve them, for changes of which no webhook told.", nil, nil)
 
 	sitesFailingDesc = prometheus.NewDesc("lychgate_sites_failing",
 		"Sites whose platform rejects the key, or is away, by state (key_rejected, platform_away), of all edges.", []string{"state"}, nil)
 
 	redisUp          = &collector{[]*prometheus.Desc{redisUpDesc}, collectRedisUp}
-	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc, firstLooksDesc}, ofRunning(collectMembers)}
+	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc, firstPollsDesc}, ofRunning(collectMembers)}
 	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc}, ofRunning(collectPending)}
 	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
 	failingSites     = newFailingSites()
@@ -103,7 +103,7 @@ func collectMembers(ctx context.Context, u *Uses, metrics chan<- prometheus.Metr
 	if serving == nil {
 		return
 	}
-	metrics <- gauge(firstLooksDesc, serving.inbound.Unseen())
+	metrics <- gauge(firstPollsDesc, serving.inbound.Unpolled())
 	pending, err := serving.Outbox.CountAll(ctx)
 	if err != nil {
 		return

@@ -54,14 +54,9 @@ func (u *Uses) pausedSites() map[string]trouble.Reason {
 // sitesWithoutCertificate have a reason for the host that has failed for longest.
 func (u *Uses) sitesWithoutCertificate() map[string]trouble.Reason {
 	without := make(map[string]trouble.Reason)
-	for host, failure := range issued.Failing() {
+	for host, failure := range u.withoutCertificate() {
 		site := u.sites.served.at(host)
-		from := time.Time{}
-		if failure.Renewal {
-			from = failure.Last
-		}
-		if site == nil || u.base.hasCertificate(host, from) { // which another edge has got
-			issued.Forget(host)
+		if site == nil { // by now
 			continue
 		}
 		if known, ok := without[site.Name]; !ok || failure.Since.Before(*known.Since) {

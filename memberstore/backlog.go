@@ -44,13 +44,12 @@ func scanBacklog(row database.Row) (b Backlog, err error) {
 	return b, err
 }
 
-const isKept = `SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE site = $1 LIMIT 1) AS m) + (SELECT COUNT(*) FROM (SELECT 1 FROM integrations WHERE site = $1 LIMIT 1) AS i)`
+const isKept = `SELECT EXISTS (SELECT 1 FROM members WHERE site = $1) OR EXISTS (SELECT 1 FROM integrations WHERE site = $1)`
 
 // IsKept reports whether there are members or integrations of a site.
-func (s syncing) IsKept(ctx context.Context, site string) (bool, error) {
-	var n int
-	err := s.db.Read.QueryRowContext(ctx, isKept, site).Scan(&n)
-	return n > 0, database.Wrap("looking for what is kept of site "+site, err)
+func (s syncing) IsKept(ctx context.Context, site string) (kept bool, err error) {
+	err = s.db.Read.QueryRowContext(ctx, isKept, site).Scan(&kept)
+	return kept, database.Wrap("looking for what is kept of site "+site, err)
 }
 
 // unregistered are webhooks that no edge could register. One that is being registered is claimed.

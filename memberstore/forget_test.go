@@ -64,8 +64,16 @@ func TestForget(t *testing.T) {
 				t.Errorf("%s is empty, so this shows nothing", table)
 			}
 		}
+		isKept := func(want bool) {
+			t.Helper()
+			if kept, err := store.IsKept(ctx, "daily"); kept != want || err != nil {
+				t.Errorf("IsKept = %t, %v, want %t", kept, err, want)
+			}
+		}
+		isKept(true)
 		for range 2 {
 			must(store.Forget(ctx, "daily"))
+			isKept(false)
 			for _, table := range append([]string{"members", "member_ids"}, tablesOfSites...) {
 				want[table+" daily"] = 0
 			}

@@ -76,11 +76,14 @@ func readPage(ctx context.Context, sources []Source, of State, after string, mos
 
 // Known makes a source of sites that are known, in any order.
 func Known(of State, reasons map[string]Reason) Source {
+	names := slices.Sorted(maps.Keys(reasons))
 	return Source{[]State{of}, func(_ context.Context, _ State, after string, most int) (list []Entry, err error) {
-		for _, name := range slices.Sorted(maps.Keys(reasons)) {
-			if name > after && len(list) < most {
-				list = append(list, Entry{name, reasons[name]})
-			}
+		from, isThere := slices.BinarySearch(names, after)
+		if isThere {
+			from++
+		}
+		for _, name := range names[from:min(from+most, len(names))] {
+			list = append(list, Entry{name, reasons[name]})
 		}
 		return list, nil
 	}}

@@ -207,7 +207,7 @@ func (b *bench) idleGhosts(ctx context.Context) error {
 	} else {
 		fmt.Printf("all were compared for the first time after %.0f s\n", time.Since(begin).Seconds())
 	}
-	// The connections of the first looks are kept for a minute, twice the default of -idle.
+	// The connections of the first polls are kept for a minute, twice the default of -idle.
 	if err := pause(ctx, 2**idleTime); err != nil {
 		return err
 	}

@@ -268,7 +268,7 @@ func (u *unitsBench) walPosition(ctx context.Context) (int64, error) {
 
 func (u *unitsBench) memory(context.Context) error {
 	if u.sites.heap > 0 {
-		fmt.Printf("%-34s %8d bytes of heap, %d of RSS\n%-34s %8d bytes of heap, before the first look\n",
+		fmt.Printf("%-34s %8d bytes of heap, %d of RSS\n%-34s %8d bytes of heap, before the first poll\n",
 			"idle site in the store", u.sites.heap, u.sites.rss, "idle site with a Ghost", u.sites.ghostHeap)
 	}
 	return u.readers()

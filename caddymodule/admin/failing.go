@@ -58,9 +58,7 @@ func (e siteEdit) labelled(ctx context.Context, labels []string) (func(name stri
 			}
 			names[kept.Name] = true
 		}
-		may = func(name string) bool {
-			return names[name] && before(name) && (len(e.Scope) == 0 || e.Sites[name] == nil)
-		}
+		may = func(name string) bool { return names[name] && before(name) && !e.Hides(name) }
 	}
 	return may, nil
 }

@@ -84,7 +84,7 @@ func checkScope(r *http.Request, app *app.App, name string) error {
 		return nil
 	}
 	editor, err := editorFor(r, app)
-	if errors.Is(err, edge.ErrNoStore) || app.Sites[name] != nil { // the configuration's is served
+	if errors.Is(err, edge.ErrNoStore) {
 		return sites.ErrNotFound
 	}
 	if err == nil {
@@ -93,10 +93,8 @@ func checkScope(r *http.Request, app *app.App, name string) error {
 	return err
 }
 
-// inScope drops the names of sites that a request may not see: sites of the configuration carry no
-// labels. Errors: those of the store.
+// inScope drops the names of sites that a request may not see. Errors: those of the store.
 func inScope[N any](r *http.Request, app *app.App, counted map[string]N) (map[string]N, error) {
-	scope := scopeOf(r)
 	editor, err := editorFor(r, app)
 	if errors.Is(err, edge.ErrNoStore) {
 		return nil, nil
@@ -105,11 +103,11 @@ func inScope[N any](r *http.Request, app *app.App, counted map[string]N) (map[st
 		return nil, err
 	}
 	seen := make(map[string]N)
-	for kept, err := range editor.Store.All(r.Context(), scope) {
+	for kept, err := range editor.Store.All(r.Context(), editor.Scope) {
 		if err != nil {
 			return nil, err
 		}
-		if n, has := counted[kept.Name]; has && app.Sites[kept.Name] == nil {
+		if n, has := counted[kept.Name]; has && !editor.Hides(kept.Name) {
 			seen[kept.Name] = n
 		}
 	}

@@ -35,9 +35,6 @@ const (
 	sitesPage    = 100
 	maxSitesPage = 1000
 
-	// maxLabels bounds the labels that a list is asked for with.
-	maxLabels = 20
-
 	// sitesTimeout is how long the store may take for a request.
 	sitesTimeout = time.Minute
 )
@@ -152,10 +149,9 @@ func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
 		page.Next = nextPage(limit, list[limit-1].Name, withLabels(url.Values{}, labels))
 	}
 	for _, kept := range list {
-		if len(e.Scope) > 0 && e.Sites[kept.Name] != nil { // the configuration's is served
-			continue
+		if !e.Hides(kept.Name) {
+			page.Sites = append(page.Sites, config.ShowSite(kept))
 		}
-		page.Sites = append(page.Sites, config.ShowSite(kept))
 	}
 	return writeJSON(w, http.StatusOK, page)
 }
@@ -193,8 +189,8 @@ func withLabels(query url.Values, labels []string) url.Values {
 // labelsOf are the labels that a request asks for: sites that carry one of them.
 func labelsOf(query url.Values) ([]string, error) {
 	labels := query["label"]
-	if len(labels) > maxLabels {
-		return nil, badRequest(fmt.Errorf("label: write it at most %d times", maxLabels))
+	if len(labels) > config.MaxLabels {
+		return nil, badRequest(fmt.Errorf("label: write it at most %d times", config.MaxLabels))
 	}
 	for _, label := range labels {
 		if err := config.CheckLabel("label", label); err != nil {

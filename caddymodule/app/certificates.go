@@ -41,7 +41,7 @@ func (h certificateEvents) Handle(_ context.Context, event caddy.Event) error {
 		problem, _ := event.Data["error"].(error)
 		h.app.Edge.CertificateFailed(host, isRenewal, problem)
 	case "cert_obtaining":
-		if pause := h.app.Edge.CertificateAsked(host); pause > 0 {
+		if pause := h.app.Edge.CertificateObtaining(host); pause > 0 {
 			return certmagic.ErrNoRetry{Err: fmt.Errorf("%w: the last attempt failed; the next may be made in %s", caddy.ErrEventAborted, pause.Round(time.Second))}
 		}
 	}

@@ -189,9 +189,9 @@ wrong, since when, when the platform last took a request, and why. What each edg
 knows for itself alone, such as that it tries no writes, is on its admin API.
 `,
 	}
-	defer func() { list.MarkFlagsMutuallyExclusive("failing", "label") }()
 	failing := list.Flags().Bool("failing", false, "List the sites in trouble, and why")
 	labels := list.Flags().StringSlice("label", nil, "Only sites with this label, or one of several")
+	list.MarkFlagsMutuallyExclusive("failing", "label")
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
 		for _, label := range *labels {
 			if err := config.CheckLabel("--label", label); err != nil {

@@ -64,7 +64,7 @@ func (h *API) authenticate(ctx context.Context, r *http.Request, site *Site, add
 			if wait := h.Keys.Take(ctx, ratelimit.Key(hash[:16]), ratelimit.Limit(integration.Limit)); wait > 0 {
 				return members.Integration{}, api.RateLimited("requests", wait)
 			}
-			site.Inbound.LookSoon(site.Members.Site)
+			site.Inbound.PollSoon(site.Members.Site)
 			return integration, nil
 		case !errors.Is(err, members.ErrNotFound):
 			return members.Integration{}, err

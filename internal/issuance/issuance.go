@@ -1,4 +1,4 @@
-// Package issuance remembers for which names certificates cannot be had, so that nobody waits for
+// Package issuance remembers for which names no certificate was issued, so that no client waits for
 // one that failed a moment ago.
 package issuance
 
@@ -10,14 +10,21 @@ import (
 
 const (
 	// firstPause is how long after the first failure the next attempt is, and laterPause how long after
-	// others. So there are five attempts in an hour, of which Let's Encrypt allows as many to
-	// fail for a name (https://letsencrypt.org/docs/rate-limits/). firstPause is longer than CertMagic
-	// waits for its second attempt while a client waits, too.
+	// others: five attempts in an hour, as Let's Encrypt lets five fail for a name
+	// (https://letsencrypt.org/docs/rate-limits/). firstPause is longer than the minute after which
+	// CertMagic tries again while a client waits.
 	firstPause = 3 * time.Minute
 	laterPause = 15 * time.Minute
+
+	// storageInterval is how often a client may wait during a pause, for a certificate that another
+	// process has put into the storage.
+	storageInterval = 30 * time.Second
+
+	// waitTime is longer than CertMagic lets a client wait, which is 180 s.
+	waitTime = 200 * time.Second
 )
 
-// Failure is a name whose certificate could not be had.
+// Failure is a name for which no certificate was issued.
 type Failure struct {
 	Since     time.Time // of the first attempt that failed
 	Last      time.Time // of the last one
@@ -27,17 +34,20 @@ type Failure struct {
 	Problem   string
 }
 
-// Log is what is known of names. It may be used by many goroutines at once. It keeps a
-// name only while its certificate cannot be had.
+// Log is what is known of names. It may be used by many goroutines at once. It keeps each name that it
+// was told, until Forget.
 type Log struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	failed map[string]Failure
+	mu      sync.Mutex
+	failed  map[string]Failure
+	waiting map[string]time.Time // when a client began to wait last
 }
 
 // New makes a Log.
-func New(now func() time.Time) *Log { return &Log{now: now, failed: make(map[string]Failure)} }
+func New(now func() time.Time) *Log {
+	return &Log{now: now, failed: make(map[string]Failure), waiting: make(map[string]time.Time)}
+}
 
 // Failed notes that an attempt has failed.
 func (l *Log) Failed(name string, isRenewal bool, problem string) Failure {
@@ -62,20 +72,45 @@ func (l *Log) Forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.failed, name)
+	delete(l.waiting, name)
 }
 
-// Pause is how long it is until the next attempt for a name; 0 if it may be made now.
-func (l *Log) Pause(name string) time.Duration {
+// IsPaused reports whether no attempt is to be made for a name now.
+func (l *Log) IsPaused(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f, ok := l.failed[name]
-	if !ok {
-		return 0
-	}
-	return max(f.NotBefore.Sub(l.now()), 0)
+	return l.pause(name) > 0
 }
 
-// Failing copies what is known of names whose certificate cannot be had.
+// pause is how long it is until the next attempt. The caller holds the lock.
+func (l *Log) pause(name string) time.Duration {
+	return max(l.failed[name].NotBefore.Sub(l.now()), 0)
+}
+
+// Wait notes that a client is about to wait for the certificate of a name, unless it returns for how long
+// none is to wait.
+func (l *Log) Wait(name string) (pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if pause = l.pause(name); pause > 0 && now.Sub(l.waiting[name]) < storageInterval {
+		return pause
+	}
+	l.waiting[name] = now
+	return 0
+}
+
+// Begin returns for how long no attempt is to be made while a client waits: 0 if one begins.
+func (l *Log) Begin(name string) (pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now().Sub(l.waiting[name]) >= waitTime { // nobody waits
+		return 0
+	}
+	return l.pause(name)
+}
+
+// Failing copies the failures, by name.
 func (l *Log) Failing() map[string]Failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,12 +24,12 @@ const (
 
 // countDue has the members compared if their number is odd. The first time it lets
 // the site's other tasks begin, unless the platform hangs, and counts only if no other process has
-// looked at the platform.
+// polled the platform.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	isFirst := !s.hasBegun.Load()
 	var err error
-	if isFirst && !s.isSilent.Load() && s.isSeenByAnother(ctx) {
-		s.isSeen.Store(true)
+	if isFirst && !s.isSilent.Load() && s.isPolledByAnother(ctx) {
+		s.isPolledElsewhere.Store(true)
 	} else {
 		err = s.checkCount(ctx)
 	}
@@ -46,7 +46,7 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 }
 
 // untilCount is how long it is until the site is counted again. Of a platform that fails it is
-// soon to be seen that it responds again. After the first look, sites are spread over the time.
+// soon to be seen that it responds again. After the first poll, sites are spread over the time.
 func (s comparer) untilCount(isFirst bool) time.Duration {
 	if s.isFailing.Load() {
 		return max(countInterval, time.Duration(s.failing.Load())*countPause)
@@ -54,7 +54,7 @@ func (s comparer) untilCount(isFirst bool) time.Duration {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	interval := max(countInterval, time.Duration(len(s.sites))*countPause)
-	if isFirst && interval > countInterval { // since first looks are not as far apart
+	if isFirst && interval > countInterval { // since first polls are not as far apart
 		interval = countInterval + time.Duration(s.spread*float64(interval))
 	}
 	if s.Reconcile == 0 {

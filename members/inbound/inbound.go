@@ -37,7 +37,7 @@ func New(cfg Config) *Sync {
 		polling: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
-	s.looking = s.schedule.add(s.lookNext, time.Time{}, nil)
+	s.nextPoll = s.schedule.add(s.pollNext, time.Time{}, nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
 		s.Put(name, cfg.Sites[name])
 	}
@@ -61,8 +61,8 @@ func (s *Sync) Put(name string, put Site) {
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
 	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
 	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.polls) // begins the others
-	s.looks.add(added)
-	s.looking.ask()
+	s.firstPolls.add(added)
+	s.nextPoll.ask()
 	s.sites[name] = added
 	s.mu.Unlock()
 	if old != nil {

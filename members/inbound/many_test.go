@@ -271,7 +271,7 @@ func siteName(i int) string { return fmt.Sprintf("site%05d", i) }
 
 func all(string) bool { return true }
 
-// 10,000 sites do not load the store or the machine: their first looks are spread, and
+// 10,000 sites do not load the store or the machine: their first polls are spread, and
 // an idle process hardly asks the store.
 func TestManyIdleSites(t *testing.T) {
 	const sites = 10_000

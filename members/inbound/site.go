@@ -65,8 +65,8 @@ type Sync struct {
 	mu    sync.RWMutex
 	sites map[string]*site
 
-	looks   looks
-	looking *task // has them done one after the other
+	firstPolls firstPolls
+	nextPoll   *task // begins them one after the other
 
 	failing atomic.Int64 // sites whose last count failed
 }
@@ -79,9 +79,9 @@ type site struct {
 	added  time.Time
 	isOver atomic.Bool // it was removed or replaced
 
-	hasBegun atomic.Bool // its platform was looked at, by this process or another
-	isSeen   atomic.Bool // by another, so there is nothing to catch up on
-	isWanted atomic.Bool // somebody has asked for its members before that
+	hasBegun          atomic.Bool // its platform was polled once, by this process or another
+	isPolledElsewhere atomic.Bool // by another, so there is nothing to catch up on
+	isWanted          atomic.Bool // a program has asked for its members before that
 
 	queue     *queue
 	refreshes *task // of the members that events were about

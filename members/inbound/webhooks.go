@@ -114,7 +114,7 @@ func (s *site) catchUp(ctx context.Context) error {
 	if source := s.events(); source != nil && !s.isMine(w, source) {
 		s.webhook.next = now // another process has registered another one
 	}
-	if (s.webhook.caughtUp || s.isSeen.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
+	if (s.webhook.caughtUp || s.isPolledElsewhere.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
 		s.webhook.catchUp = w.SeenAt.Add(catchUpInterval)
 		return nil
 	}

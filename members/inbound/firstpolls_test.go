@@ -20,11 +20,11 @@ func (s *idle) known(site string) {
 	s.comparisons[site] = inbound.Comparison{Site: site, StartedAt: then, FinishedAt: then}
 }
 
-// Of processes that start together, each looks at a part of the platforms: 100,000 sites are looked
-// at in less than ten minutes, and no platform is asked by several.
-func TestFirstLooksAreShared(t *testing.T) {
+// Of processes that start together, each polls a part of the platforms: 100,000 sites are polled
+// in less than ten minutes, and no platform is asked by several.
+func TestFirstPollsAreShared(t *testing.T) {
 	sites := 10_000
-	if n, err := strconv.Atoi(os.Getenv("LYCHGATE_TEST_LOOKS")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("LYCHGATE_TEST_FIRST_POLLS")); err == nil {
 		sites = n
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -46,27 +46,27 @@ func TestFirstLooksAreShared(t *testing.T) {
 			defer start(t, s)()
 		}
 		for _, s := range processes {
-			for s.Unseen() > 0 && time.Since(begin) < time.Hour {
+			for s.Unpolled() > 0 && time.Since(begin) < time.Hour {
 				<-time.After(time.Second)
 			}
 		}
 		took := time.Since(begin)
 		if longest := time.Duration(sites) * 10 * time.Minute / 100_000; took > longest {
-			t.Errorf("all platforms were looked at after %s, want %s at most", took, longest)
+			t.Errorf("all platforms were polled after %s, want %s at most", took, longest)
 		}
-		looks, counts := c.count("changes"), c.count("count")
-		if len(c.at("changes", all)) != sites || looks > sites*101/100 {
-			t.Errorf("%d of %d platforms were asked for changes, %d times, want all of them, hardly one twice", len(c.at("changes", all)), sites, looks)
+		polls, counts := c.count("changes"), c.count("count")
+		if len(c.at("changes", all)) != sites || polls > sites*101/100 {
+			t.Errorf("%d of %d platforms were asked for changes, %d times, want all of them, hardly one twice", len(c.at("changes", all)), sites, polls)
 		}
 		if counts > 2*sites { // some are due again
 			t.Errorf("members were counted %d times, want %d at most", counts, 2*sites)
 		}
-		t.Logf("%d platforms in %s: asked %d times for changes, %d times for the number of members", sites, took, looks, counts)
+		t.Logf("%d platforms in %s: asked %d times for changes, %d times for the number of members", sites, took, polls, counts)
 	})
 }
 
-// What a program asks for is looked at before all others.
-func TestLookSoon(t *testing.T) {
+// What a program asks for is polled before all others.
+func TestPollSoon(t *testing.T) {
 	many(t, 10_000, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
 		<-time.After(time.Second)
 		last := ""
@@ -77,12 +77,12 @@ func TestLookSoon(t *testing.T) {
 			}
 		}
 		for range 3 {
-			s.LookSoon(last)
+			s.PollSoon(last)
 		}
 		<-time.After(3 * time.Second)
 		if len(c.at("count", func(site string) bool { return site == last })) != 1 {
-			t.Errorf("site %s was not looked at within 3 s, want it before the others", last)
+			t.Errorf("site %s was not polled within 3 s, want it before the others", last)
 		}
-		s.LookSoon("unknown")
+		s.PollSoon("unknown")
 	})
 }
