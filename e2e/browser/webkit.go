@@ -258,8 +258,15 @@ func (t *webKitTab) Problems() ([]string, error) { return nil, nil }
 // Close leaves the window to the next page.
 func (t *webKitTab) Close() {}
 
+// scriptTime is how long an answer of a script is waited for. WebKit never answers
+// a script whose page it has put into its cache of pages meanwhile, not even that
+// the script's time is up.
+const scriptTime = 30 * time.Second
+
 func (t *webKitTab) Evaluate(expression string) (result string, err error) {
-	err = t.call(t.ctx, http.MethodPost, "/execute/sync", object{"script": "return " + strings.TrimSpace(expression), "args": []any{}}, &result)
+	ctx, cancel := context.WithTimeout(t.ctx, scriptTime)
+	defer cancel()
+	err = t.call(ctx, http.MethodPost, "/execute/sync", object{"script": "return " + strings.TrimSpace(expression), "args": []any{}}, &result)
 	return result, err
 }
 
