@@ -1,8 +1,8 @@
 // Package contacts keeps how the publishing platform of each site responded last: whether it
 // does, and whether it takes the key.
 //
-// Nothing is asked for that: the outbox and the inbound sync tell of the requests that they
-// make anyway. The store has it for all edges.
+// Nothing is asked for that: those who write to platforms, or poll them, tell of their requests. The
+// store has it for all edges.
 package contacts
 
 import (
@@ -108,8 +108,8 @@ func (s *SQL) Failing(ctx context.Context, of Outcome, after string, most int) (
 }
 
 // retention is how long it counts that a platform did not respond. While an edge serves its site, it is asked
-// within 83 minutes, with 100,000 sites that fail.
-const retention = 2 * time.Hour
+// within 17 minutes, with 100,000 sites that fail.
+const retention = time.Hour
 
 // forgetOld deletes the contacts that are not Responds of sites that nobody serves any more.
 func (s *SQL) forgetOld(ctx context.Context) error {

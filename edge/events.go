@@ -99,6 +99,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	pages := s.pages
 	pages.TakesRegistrations = s.takeRegistrations
 	service.Posts.UsePages(pages)
+	service.Posts.UseContacts(s.store.contacts.Load().Note)
 	run(service.Posts.Run)
 	s.serving.Store(&servingEvents{service, feed, registrations})
 	return nil

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/contacts"
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -45,9 +44,8 @@ type Serving struct {
 	// History keeps who of the staff changed integrations.
 	History *history.Log
 
-	inbound  *inbound.Sync
-	uses     *members.Uses
-	contacts *contacts.Log
+	inbound *inbound.Sync
+	uses    *members.Uses
 }
 
 // declared are the integrations that the configuration declares for a site.
@@ -129,19 +127,14 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	if err != nil {
 		return err
 	}
-	kept, err := contacts.NewSQL(ctx, db)
-	if err != nil {
-		return err
-	}
-	noted := contacts.NewLog(kept, Sampled(s.logger))
+	noted := s.store.contacts.Load()
 	serving := &Serving{
-		Store:    store,
-		History:  log,
-		Now:      db.Now,
-		Outbox:   outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
-		inbound:  inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
-		contacts: noted,
-		uses:     members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
+		Store:   store,
+		History: log,
+		Now:     db.Now,
+		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
+		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
+		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
@@ -149,7 +142,6 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	run(serving.Outbox.Run)
 	run(serving.inbound.Run)
 	run(serving.uses.Run)
-	run(noted.Run)
 	run(func(ctx context.Context) { purgeRequests(ctx, store, db.Now, s.logger) })
 	s.serving.Store(serving)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/contacts"
 	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
@@ -29,8 +30,9 @@ type openStore struct {
 	stopped  bool
 	err      error // of opening, for good
 	db       *database.DB
-	work     atomic.Pointer[work.Queue] // nil while the store is away
-	ctx      context.Context            // of what runs in the background
+	work     atomic.Pointer[work.Queue]   // nil while the store is away
+	contacts atomic.Pointer[contacts.Log] // as long as work
+	ctx      context.Context              // of what runs in the background
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	releases pool.Releases
@@ -145,12 +147,19 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 		if err := audit.Schema.Migrate(ctx, s.db); err != nil {
 			return err
 		}
+		kept, err := contacts.NewSQL(ctx, s.db)
+		if err != nil {
+			return err
+		}
 		queue, err := work.New(ctx, s.db, Sampled(s.logger), nil)
 		if err != nil {
 			return err
 		}
+		noted := contacts.NewLog(kept, Sampled(s.logger))
+		s.contacts.Store(noted)
 		s.work.Store(queue)
 		s.run(queue.Run)
+		s.run(noted.Run)
 		s.run(s.logCommands)
 	}
 	for len(s.users) > 0 {

@@ -106,8 +106,13 @@ func (u *Uses) open(site *Site) (err error) {
 // leave ends the sync of a site's members, unless they are synced with the site that replaces
 // it, nil for none.
 func (u *Uses) leave(name string, now *Site) {
-	if serving := u.members.Serving(); serving != nil && (now == nil || now.synced.Platform == nil) {
+	if now != nil && now.Platform != nil {
+		return
+	}
+	if serving := u.members.Serving(); serving != nil {
 		serving.inbound.Remove(name)
-		serving.contacts.Remove(name)
+	}
+	if noted := u.base.store.contacts.Load(); noted != nil {
+		noted.Remove(name)
 	}
 }

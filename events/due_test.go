@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,6 +71,21 @@ func TestPollSites(t *testing.T) {
 			t.Errorf("Sites: got %q, want 1 site: a poll for which there was no room is not claimed", list)
 		}
 	})
+}
+
+// Each poll says whether the platform takes the key, so operators see one that it rejects though
+// nobody writes.
+func TestPollsTellContacts(t *testing.T) {
+	r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
+	var told []string
+	r.UseContacts(func(site string, err error) { told = append(told, fmt.Sprint(site, " ", err)) })
+	for _, err := range []error{nil, platform.ErrKeyRejected, nil} {
+		r.ghost.Fail(func(string, string) error { return err })
+		_ = r.poll(ctx, r.ghost, "daily", r.store.Now()) // its error is what is told
+	}
+	if diff := cmp.Diff([]string{"daily <nil>", "daily " + platform.ErrKeyRejected.Error(), "daily <nil>"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
 }
 
 // A date in a field that the event's type does not have counts for no list.

@@ -239,6 +239,7 @@ func (s *Posts) poll(ctx context.Context, host platform.EventHost, site string, 
 func (s *Posts) pollChanges(ctx context.Context, host platform.EventHost, site string, since time.Time) (reached time.Time, err error) {
 	for range maxChanges {
 		changed, err := host.ChangedPosts(ctx, since)
+		s.contacts(site, err)
 		if err != nil {
 			return since, err
 		}

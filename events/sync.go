@@ -31,6 +31,7 @@ type Posts struct {
 
 	dependents dependents
 	logger     *zap.Logger
+	contacts   func(site string, err error)
 
 	mu     sync.Mutex
 	polled map[string]polled // by site
@@ -45,11 +46,15 @@ type polled struct {
 func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
 	s := &Posts{
 		sitePages:  &sitePages{store: store, hosts: hosts, work: queue, publications: newPublications()},
-		dependents: dependents, logger: logger, polled: make(map[string]polled),
+		dependents: dependents, logger: logger, contacts: func(string, error) {}, polled: make(map[string]polled),
 	}
 	queue.Handle(s.kind())
 	return s
 }
+
+// UseContacts has a function told of each poll of a site whether the platform took it, nil for yes. It
+// must be called before Run.
+func (s *Posts) UseContacts(note func(site string, err error)) { s.contacts = note }
 
 // limits are the platform's, none for a site that this process does not serve.
 func (s *Posts) limits(site string) platform.PostLimits {
