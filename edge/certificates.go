@@ -1,8 +1,11 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,7 +130,10 @@ var (
 		"Hosts of sites by their certificate in this process: valid, expiring (less than a sixth of its lifetime is left), expired, "+
 			"failing (there is none, and the last attempt failed).", []string{"state"}, nil)
 
-	certificateStates = &collector{[]*prometheus.Desc{certificatesDesc}, ofRunning(collectCertificates)}
+	certificateAgeDesc = prometheus.NewDesc("lychgate_site_certificate_failing_age_seconds",
+		"How long no certificate can be had for a host of a site, or be renewed, in this process: of the 10 hosts for which it is longest.", []string{"site", "host"}, nil)
+
+	certificateStates = &collector{[]*prometheus.Desc{certificatesDesc, certificateAgeDesc}, ofRunning(collectCertificates)}
 )
 
 func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.Metric) {
@@ -153,5 +159,13 @@ func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.M
 	}
 	for state, n := range counts {
 		metrics <- gauge(certificatesDesc, n, state)
+	}
+	longest := slices.SortedFunc(maps.Keys(failures), func(a, b string) int {
+		return cmp.Or(failures[a].Since.Compare(failures[b].Since), cmp.Compare(a, b))
+	})
+	for _, host := range longest[:min(len(longest), maxNamed)] {
+		if site := u.sites.served.at(host); site != nil {
+			metrics <- gauge(certificateAgeDesc, int(now.Sub(failures[host].Since).Seconds()), site.Name, host)
+		}
 	}
 }

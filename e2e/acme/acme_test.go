@@ -424,6 +424,10 @@ func TestCertificateCannotBeHad(t *testing.T) {
 	if diff := cmp.Diff(want, e.metrics(t, "lychgate_certificates")); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
+	named := `lychgate_site_certificate_failing_age_seconds{host="astray.example.net",site="astray"} `
+	if lines := e.metrics(t, "lychgate_site_certificate"); len(lines) != 1 || !strings.HasPrefix(lines[0], named) {
+		t.Errorf("metrics: %q, want one that begins with %s", lines, named)
+	}
 	e.visitSites(t)
 
 	var failing struct {
