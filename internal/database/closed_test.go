@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
@@ -18,7 +20,7 @@ func TestClosedConnections(t *testing.T) {
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
-	closeAll := startProxy(t, source)
+	p := startProxy(t, source)
 	db, err := database.Open(t.Context(), database.Postgres, source.String())
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
@@ -46,56 +48,139 @@ func TestClosedConnections(t *testing.T) {
 	if open := db.Write.Stats().Idle; open < 8 {
 		t.Fatalf("%d connections wait, want 8", open)
 	}
-	closeAll()
+	p.closeAll()
 	inAll()
 }
 
-// startProxy carries connections to the server of a source, which is made to name the proxy.
-// closeAll closes those that there are.
-func startProxy(t *testing.T, source *url.URL) (closeAll func()) {
-	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+// While a replica takes the place of the server, callers wait for it, and nobody is told of a failure.
+// While there is no server for longer, nobody waits.
+func TestFailover(t *testing.T) {
+	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
-		t.Fatalf("error %v, want none", err)
+		t.Fatalf("url.Parse: %v", err)
 	}
-	server := source.Host
-	source.Host = listener.Addr().String()
-	var mu sync.Mutex
-	var conns []net.Conn
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp4", server)
-			if err != nil {
-				from.Close()
-				continue
-			}
-			mu.Lock()
-			conns = append(conns, from, to)
-			mu.Unlock()
-			for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
-				running.Go(func() {
-					_, _ = io.Copy(way[1], way[0]) // until one of them is closed
-				})
-			}
-		}
-	})
-	closeAll = func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, conn := range conns {
-			conn.Close()
-		}
-		conns = nil
+	p := startProxy(t, source)
+	db, err := database.Open(t.Context(), database.Postgres, source.String())
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
 	}
+	t.Cleanup(func() { db.Close() })
+	ask := func(callers int) (failed int64, took time.Duration) {
+		var failures atomic.Int64
+		var all sync.WaitGroup
+		begin := time.Now()
+		for range callers {
+			all.Go(func() {
+				if _, err := db.Write.ExecContext(t.Context(), "SELECT 1"); err != nil {
+					failures.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		return failures.Load(), time.Since(begin)
+	}
+	const callers = 40 // more than there are connections
+	if failed, _ := ask(callers); failed > 0 {
+		t.Fatalf("%d of %d callers failed, want none while the server is there", failed, callers)
+	}
+	p.stop()
+	time.AfterFunc(700*time.Millisecond, p.start)
+	if failed, took := ask(callers); failed > 0 || took < 700*time.Millisecond {
+		t.Errorf("%d of %d callers failed within %s, want none, after 700 ms", failed, callers, took)
+	}
+	p.stop()
+	if failed, took := ask(callers); failed != callers || took > 3*time.Second {
+		t.Errorf("%d of %d callers failed within %s, want all after 2 s", failed, callers, took)
+	}
+	if failed, took := ask(callers); failed != callers || took > time.Second {
+		t.Errorf("%d of %d later callers failed within %s, want all at once", failed, callers, took)
+	}
+	p.start()
+	if failed, took := ask(callers); failed > 0 || took > time.Second {
+		t.Errorf("%d of %d callers failed within %s, want none once the server is there again", failed, callers, took)
+	}
+}
+
+// proxy carries connections to a server.
+type proxy struct {
+	t       *testing.T
+	server  string
+	address string // where it listens
+
+	mu       sync.Mutex
+	listener net.Listener // nil while it is stopped
+	conns    []net.Conn
+	running  sync.WaitGroup
+}
+
+// startProxy starts a proxy to the server of a source, which is made to name the proxy.
+func startProxy(t *testing.T, source *url.URL) *proxy {
+	t.Helper()
+	p := &proxy{t: t, server: source.Host, address: "127.0.0.1:0"}
+	p.start()
+	source.Host = p.address
 	t.Cleanup(func() {
-		listener.Close()
-		closeAll()
-		running.Wait()
+		p.stop()
+		p.running.Wait()
 	})
-	return closeAll
+	return p
+}
+
+// start listens at the address at which it did before.
+func (p *proxy) start() {
+	listener, err := net.Listen("tcp4", p.address)
+	if err != nil {
+		p.t.Errorf("net.Listen: %v", err)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.address, p.listener = listener.Addr().String(), listener
+	p.running.Go(func() { p.serve(listener) })
+}
+
+func (p *proxy) serve(listener net.Listener) {
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp4", p.server)
+		if err != nil {
+			from.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, from, to)
+		if p.listener != listener { // it was stopped meanwhile
+			from.Close()
+			to.Close()
+		}
+		p.mu.Unlock()
+		for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+			p.running.Go(func() {
+				_, _ = io.Copy(way[1], way[0]) // until one of them is closed
+			})
+		}
+	}
+}
+
+// stop refuses connections, and closes those that there are.
+func (p *proxy) stop() {
+	p.mu.Lock()
+	if p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+	p.mu.Unlock()
+	p.closeAll()
+}
+
+func (p *proxy) closeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		conn.Close()
+	}
+	p.conns = nil
 }

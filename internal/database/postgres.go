@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -80,9 +81,10 @@ func openPostgres(ctx context.Context, source string) (*DB, error) {
 
 func ofPostgres(config pgx.ConnConfig, connections int) *DB {
 	// A connection that the server has closed is not used again.
-	pool := stdlib.OpenDB(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+	connector := stdlib.GetConnector(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
 		return p.IdleDuration > time.Second || !isQuiet(p.Conn.PgConn().Conn())
 	}))
+	pool := sql.OpenDB(&reconnector{Connector: connector})
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	pool.SetConnMaxIdleTime(5 * time.Minute)

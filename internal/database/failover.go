@@ -1,0 +1,67 @@
+package database
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// failoverTime is how long callers wait for a connection after the server went away, since a
+	// replica may be about to take its place. Clients give up after 5 seconds.
+	failoverTime = 2 * time.Second
+
+	// reconnectInterval is the time between two attempts of one caller.
+	reconnectInterval = 50 * time.Millisecond
+)
+
+// reconnector has callers wait while one server takes the place of another. The time is that since the
+// first connection could not be made, so nobody waits while the server is away for longer.
+type reconnector struct {
+	driver.Connector
+
+	mu        sync.Mutex
+	awaySince time.Time // zero while the server is there
+}
+
+func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
+	for {
+		conn, err := r.Connector.Connect(ctx)
+		if !r.mayReturn(err) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(reconnectInterval):
+		}
+	}
+}
+
+// mayReturn notes how an attempt ended, and reports whether the server may be there soon.
+func (r *reconnector) mayReturn(err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil:
+		r.awaySince = time.Time{}
+		return false
+	case isRefused(err):
+		return false
+	case r.awaySince.IsZero():
+		r.awaySince = now
+	}
+	return now.Sub(r.awaySince) < failoverTime
+}
+
+// isRefused reports whether a server is there and takes no connection, for which there is a reason
+// to be mended: of the password, the database, the number of connections. One that starts or stops is not there.
+func isRefused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code[:min(2, len(pg.Code))] != "57" // see PostgreSQL's appendix A
+}
