@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 const (
@@ -200,13 +202,19 @@ func (s *site) publish(kind string, values map[string]any) event {
 	return s.change(e, "publish")
 }
 
-// change publishes an event, or cancels it.
+// change publishes an event, or cancels it, and waits until Ghost has its post: one that has much to do
+// may take longer than the desk waits.
 func (s *site) change(e event, action string) (changed event) {
 	s.t.Helper()
 	s.send("POST", "/ghost/lychgate/desk/events/"+e.ID+"/"+action, nil, &changed)
-	if changed.Post == nil || changed.Pending != nil {
-		s.t.Fatalf("%s: got %+v, want a post and nothing pending", action, changed)
-	}
+	wait.Until(s.t, func() string {
+		if changed.Post != nil && changed.Pending == nil {
+			return ""
+		}
+		changed = event{}
+		s.send("GET", "/ghost/lychgate/desk/events/"+e.ID, nil, &changed)
+		return fmt.Sprintf("%s: got %+v, want a post and nothing pending", action, changed)
+	})
 	return changed
 }
 
