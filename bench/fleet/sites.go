@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
@@ -119,7 +121,44 @@ func (b *bench) manyBesideFew(ctx context.Context) error {
 	heap, rss := float64(many.heap-few.heap)/1e6, float64(many.rss-few.rss)/1e6
 	b.verdict(max(heap, rss) <= 100, "%d more sites take %.1f MB of heap and %.1f MB of RSS, at most 100 MB", more, heap, rss)
 	b.verdict(benchtest.Median(ratios) >= 0.98, "lookups: %.3f of those with %d sites, at least 0.98", benchtest.Median(ratios), few.sites)
+	if err := b.reload(ctx, many); err != nil {
+		return err
+	}
 	return b.watchIdle(ctx, many, nil)
+}
+
+// reload measures reloads of an edge, while a reader asks at one host after the other.
+func (b *bench) reload(ctx context.Context, s *storedEdge) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var asked, failed int
+	var slowest time.Duration
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for ; reading.Err() == nil; asked++ {
+			begin := time.Now()
+			if ok, err := s.serves(reading, siteName(asked*997%s.sites)+".example"); (err != nil || !ok) && reading.Err() == nil {
+				failed++
+			}
+			slowest = max(slowest, time.Since(begin))
+		}
+	})
+	var times []time.Duration
+	var err error
+	for range *rounds {
+		begin := time.Now()
+		if err = s.Reload(ctx); err != nil {
+			break
+		}
+		times = append(times, time.Since(begin))
+	}
+	stop()
+	if reader.Wait(); err != nil {
+		return err
+	}
+	fmt.Printf("%d reloads with %d sites took %v; of %d lookups meanwhile %d failed, the slowest took %v\n", len(times), s.sites, times, asked, failed, slowest)
+	b.verdict(slices.Max(times) <= time.Second && failed == 0, "the slowest reload took %.2f s, at most 1 s, and %d lookups failed, at most 0", slices.Max(times).Seconds(), failed)
+	return nil
 }
 
 // settleTime is how long after a load an edge is idle: its connections to PostgreSQL

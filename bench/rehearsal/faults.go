@@ -29,7 +29,7 @@ func phaseAt(at time.Duration) int {
 func (f *fleet) fail(ctx context.Context, start time.Time) error {
 	for n, do := range []func(context.Context) error{
 		f.kill, f.restartRedis, f.postgres.failOver, func(context.Context) error { return f.edges[killed].Restart() },
-		func(ctx context.Context) error { return f.reload(ctx, reloaded) },
+		func(ctx context.Context) error { return f.edges[reloaded].Reload(ctx) },
 	} {
 		at := *duration * time.Duration(n+1) / time.Duration(len(phases))
 		if err := pause(ctx, time.Until(start.Add(at))); err != nil {

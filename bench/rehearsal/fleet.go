@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -188,32 +185,6 @@ func (f *fleet) addresses() (list []string) {
 }
 
 func edgeName(n int) rune { return 'A' + rune(n) }
-
-// reload has an edge load its configuration anew, as `caddy reload --force` does.
-func (f *fleet) reload(ctx context.Context, n int) error {
-	e := f.edges[n]
-	text, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://caddy/load", bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "text/caddyfile")
-	request.Header.Set("Cache-Control", "must-revalidate") // though nothing differs
-	admin := caddytest.Admin(e.AdminSocket)
-	defer admin.CloseIdleConnections()
-	response, err := admin.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("reloading: %s, %w: %s", response.Status, err, body)
-	}
-	return nil
-}
 
 // memory is the most that each edge has had, in bytes.
 func (f *fleet) memory() (most [edgeCount]int64, err error) {

@@ -1,9 +1,11 @@
 package caddytest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -177,6 +179,31 @@ func (e *Edge) Kill() {
 // Restart starts the edge again after Kill, at its port. It does not wait until
 // the servers answer, so that the edge can also be killed while it starts.
 func (e *Edge) Restart() error { return e.run() }
+
+// Reload has the edge load its Caddyfile anew, as `caddy reload --force` does.
+func (e *Edge) Reload(ctx context.Context) error {
+	text, err := os.ReadFile(e.config)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://caddy/load", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "text/caddyfile")
+	request.Header.Set("Cache-Control", "must-revalidate") // though nothing differs
+	admin := Admin(e.AdminSocket)
+	defer admin.CloseIdleConnections()
+	response, err := admin.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("reloading: %s, %w: %s", response.Status, err, body)
+	}
+	return nil
+}
 
 // Admin makes a client of the admin API at a Unix socket.
 func Admin(socket string) *http.Client {
