@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,8 @@ const (
 		WHERE name = $1 AND removed_at = 0`
 	removedAt = `SELECT removed_at FROM sites WHERE name = $1`
 
-	addHost     = `INSERT INTO site_hosts (host, site) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	addHosts    = `INSERT INTO site_hosts (host, site) VALUES `
+	unlessTaken = ` ON CONFLICT DO NOTHING`
 	hostOwner   = `SELECT site FROM site_hosts WHERE host = $1`
 	removeHosts = `DELETE FROM site_hosts WHERE site = $1`
 
@@ -97,6 +99,9 @@ func (s *SQL) Replace(ctx context.Context, list ...Site) error {
 		if err == nil && n == 0 {
 			err = ErrConflict
 		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, removeHosts, site.Name)
+		}
 		return err
 	})
 	return noted(ctx, err, "changed", list...)
@@ -135,13 +140,10 @@ func (s *SQL) change(ctx context.Context, doing string, list []Site, write func(
 			if err := write(tx, site, row); err != nil {
 				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
 			}
-			if _, err := tx.ExecContext(ctx, removeHosts, site.Name); err != nil {
-				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
-			}
 		}
-		for _, site := range list {
-			if err := addHosts(ctx, tx, site); err != nil {
-				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
+		for part := range slices.Chunk(list, maxSites) {
+			if site, err := keepHosts(ctx, tx, part); err != nil {
+				return fmt.Errorf("%s site %s: %w", doing, site, err)
 			}
 		}
 		return nil
@@ -180,24 +182,40 @@ func (s *SQL) inTurn(ctx context.Context, revisions int, change func(tx *sql.Tx,
 	})
 }
 
-func addHosts(ctx context.Context, tx *sql.Tx, site Site) error {
-	for _, host := range site.Hosts {
-		n, err := affected(tx.ExecContext(ctx, addHost, host, site.Name))
-		if err != nil {
-			return err
-		}
-		if n == 1 {
-			continue
-		}
-		var owner string
-		if err := tx.QueryRowContext(ctx, hostOwner, host).Scan(&owner); err != nil {
-			return err
-		}
-		if owner != site.Name { // which may name a host twice
-			return &HostTakenError{host, site.Name, owner}
+// maxSites bounds the sites whose hosts are written in one statement.
+const maxSites = 100
+
+// keepHosts writes the hosts of sites. It returns the site about which an error is.
+func keepHosts(ctx context.Context, tx *sql.Tx, list []Site) (about string, err error) {
+	var q database.Query
+	q.Add(addHosts)
+	hosts := 0
+	for _, site := range list {
+		for _, host := range site.Hosts {
+			q.AddRow(hosts == 0, host, site.Name)
+			hosts++
 		}
 	}
-	return nil
+	if hosts == 0 {
+		return "", nil
+	}
+	q.Add(unlessTaken)
+	n, err := affected(tx.ExecContext(ctx, q.Text, q.Args...))
+	if err != nil || n == int64(hosts) {
+		return list[0].Name, err
+	}
+	for _, site := range list {
+		for _, host := range site.Hosts {
+			var owner string
+			if err := tx.QueryRowContext(ctx, hostOwner, host).Scan(&owner); err != nil {
+				return site.Name, err
+			}
+			if owner != site.Name { // which may name a host twice
+				return site.Name, &HostTakenError{host, site.Name, owner}
+			}
+		}
+	}
+	return "", nil
 }
 
 func affected(result sql.Result, err error) (int64, error) {

@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -58,7 +57,7 @@ func Keep(ctx context.Context, db *database.DB, changes []Change) error {
 				if err != nil {
 					return err
 				}
-				q.Add(strings.Repeat(", ", min(i, 1))+"(?, ?, ?)", c.At.UnixMilli(), first, string(text))
+				q.AddRow(i == 0, c.At.UnixMilli(), first, string(text))
 				first++
 			}
 			if _, err := tx.ExecContext(ctx, q.Text, q.Args...); err != nil {

@@ -29,6 +29,14 @@ func (q *Query) AddIn(column string, texts []string) {
 	q.Add(`)`)
 }
 
+// AddRow adds a row of values, after a comma unless it is the first.
+func (q *Query) AddRow(isFirst bool, args ...any) {
+	if !isFirst {
+		q.Add(", ")
+	}
+	q.Add("("+strings.Repeat("?, ", len(args)-1)+"?)", args...)
+}
+
 // maxWords bounds the words of a search.
 const maxWords = 8
 
