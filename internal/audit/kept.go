@@ -33,7 +33,7 @@ const (
 	takeKept = `DELETE FROM audit_changes WHERE id IN (SELECT id FROM audit_changes ORDER BY at, id LIMIT $1) RETURNING id, change`
 
 	// interval is how often an edge looks for changes of commands.
-	interval = 2 * time.Second
+	interval = 5 * time.Second
 
 	// timeout bounds what is asked of the store.
 	timeout = 10 * time.Second

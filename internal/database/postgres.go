@@ -19,6 +19,9 @@ const (
 	defaultConnections = 16
 	minConnections     = 4
 
+	// pingInterval is how long a connection may be idle before it is asked whether it still is one.
+	pingInterval = 30 * time.Second
+
 	// maxConnectionsOption sets that number in a connection string. It is the name that pgxpool,
 	// the driver's own pool, has for it.
 	maxConnectionsOption = "pool_max_conns"
@@ -80,9 +83,10 @@ func openPostgres(ctx context.Context, source string) (*DB, error) {
 }
 
 func ofPostgres(config pgx.ConnConfig, connections int) *DB {
-	// A connection that the server has closed is not used again.
+	// A connection that the server has closed is not used again. One that it has not is asked only after
+	// a while, in which something between may have forgotten it.
 	connector := stdlib.GetConnector(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
-		return p.IdleDuration > time.Second || !isQuiet(p.Conn.PgConn().Conn())
+		return p.IdleDuration > pingInterval || !isQuiet(p.Conn.PgConn().Conn())
 	}))
 	pool := sql.OpenDB(&reconnector{Connector: connector})
 	pool.SetMaxOpenConns(connections)
