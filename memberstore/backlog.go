@@ -53,7 +53,11 @@ func (s syncing) IsKept(ctx context.Context, site string) (kept bool, err error)
 }
 
 // unregistered are webhooks that no edge could register. One that is being registered is claimed.
-const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND %[1]s > $1 ORDER BY %[1]s LIMIT $2`
+const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND claimed_at > $3 AND %[1]s > $1 ORDER BY %[1]s LIMIT $2`
+
+// tryTime is how long a webhook counts that an edge has tried to register. As long as one is to have it, it
+// tries each minute.
+const tryTime = time.Hour
 
 // Unregistered is a site whose webhook is not registered.
 type Unregistered struct {
@@ -61,13 +65,13 @@ type Unregistered struct {
 	SeenAt time.Time // up to when all changes on the platform were seen
 }
 
-// UnregisteredWebhooks lists sites by name, those after one.
+// UnregisteredWebhooks lists sites by name, those after one, of those for which an edge tries to register one.
 func (s syncing) UnregisteredWebhooks(ctx context.Context, after string, limit int) ([]Unregistered, error) {
 	list, err := database.List(ctx, s.db.Read, func(row database.Row) (u Unregistered, err error) {
 		var seen int64
 		err = row.Scan(&u.Site, &seen)
 		u.SeenAt = unmillis(seen)
 		return u, err
-	}, fmt.Sprintf(unregistered, s.db.Bytewise("site")), after, limit)
+	}, fmt.Sprintf(unregistered, s.db.Bytewise("site")), after, limit, millis(s.db.Now().Add(-tryTime)))
 	return list, database.Wrap("listing webhooks that are not registered", err)
 }

@@ -72,3 +72,32 @@ func TestWebhooks(t *testing.T) {
 		check(two)
 	})
 }
+
+// A site that nobody tries to register a webhook for any more, since its webhooks were turned off, is not
+// in trouble.
+func TestUnregisteredWebhooks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store, err := NewSQL(t.Context(), db)
+		if err != nil {
+			t.Fatalf("NewSQL: %v", err)
+		}
+		ctx, now := t.Context(), db.Now().UTC().Truncate(time.Millisecond)
+		for _, w := range []inbound.Webhook{
+			{Site: "refused", URL: "/1", ClaimedAt: now.Add(-2 * time.Minute), SeenAt: now.Add(-time.Hour)},
+			{Site: "registered", URL: "/2", ClaimedAt: now.Add(-2 * time.Minute)},
+			{Site: "turned off", URL: "/3", ClaimedAt: now.Add(-2 * time.Hour)},
+		} {
+			if err := store.ClaimWebhook(ctx, w, ""); err != nil {
+				t.Fatalf("store.ClaimWebhook: %v", err)
+			}
+		}
+		if err := store.MarkWebhookRegistered(ctx, "registered", "/2", now); err != nil {
+			t.Fatalf("store.MarkWebhookRegistered: %v", err)
+		}
+		got, err := store.UnregisteredWebhooks(ctx, "", 10)
+		want := []Unregistered{{Site: "refused", SeenAt: now.Add(-time.Hour)}}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("UnregisteredWebhooks: error %v, want none (-want +got):\n%s", err, diff)
+		}
+	})
+}
