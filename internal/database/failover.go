@@ -17,6 +17,9 @@ const (
 
 	// reconnectInterval is the time between two attempts of one caller.
 	reconnectInterval = 50 * time.Millisecond
+
+	// outageTime is how long after a failure another one is of another outage. An edge asks its store each second.
+	outageTime = 10 * time.Second
 )
 
 // reconnector has callers wait while one server takes the place of another. The time is that since the
@@ -25,13 +28,14 @@ type reconnector struct {
 	driver.Connector
 
 	mu        sync.Mutex
-	awaySince time.Time // zero while the server is there
+	awaySince time.Time
+	failedAt  time.Time // the last time; zero since a connection was made
 }
 
 func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		conn, err := r.Connector.Connect(ctx)
-		if !r.mayReturn(err) {
+		if ctx.Err() != nil || !r.mayReturn(err) {
 			return conn, err
 		}
 		select {
@@ -49,13 +53,14 @@ func (r *reconnector) mayReturn(err error) bool {
 	now := time.Now()
 	switch {
 	case err == nil:
-		r.awaySince = time.Time{}
+		r.failedAt = time.Time{}
 		return false
 	case isRefused(err):
 		return false
-	case r.awaySince.IsZero():
+	case now.Sub(r.failedAt) > outageTime:
 		r.awaySince = now
 	}
+	r.failedAt = now
 	return now.Sub(r.awaySince) < failoverTime
 }
 
