@@ -33,7 +33,7 @@ var (
 	slowAttempts sync.Map // *time.Timer by host
 )
 
-// endAttempt is for an attempt of which the log need not say any more that it takes long.
+// endAttempt stops the timer that would log a slow attempt.
 func endAttempt(host string) {
 	if timer, ok := slowAttempts.LoadAndDelete(host); ok {
 		timer.(*time.Timer).Stop()

@@ -103,8 +103,8 @@ func (u *Uses) open(site *Site) (err error) {
 	return err
 }
 
-// leave ends the sync of a site's members, unless they are synced with the site that replaces
-// it, nil for none.
+// leave ends what is done with the platform of a site, unless the site that replaces it, nil for
+// none, has one too.
 func (u *Uses) leave(name string, now *Site) {
 	if now != nil && now.Platform != nil {
 		return

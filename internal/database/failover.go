@@ -22,8 +22,8 @@ const (
 	outageTime = 10 * time.Second
 )
 
-// reconnector has callers wait while one server takes the place of another. The time is that since the
-// first connection could not be made, so nobody waits while the server is away for longer.
+// reconnector retries connecting during a failover. failoverTime counts from the first failure of an outage, for
+// all callers together: during a longer one, each fails at once.
 type reconnector struct {
 	driver.Connector
 
@@ -35,7 +35,7 @@ type reconnector struct {
 func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		conn, err := r.Connector.Connect(ctx)
-		if ctx.Err() != nil || !r.mayReturn(err) {
+		if ctx.Err() != nil || !r.shouldRetry(err) {
 			return conn, err
 		}
 		select {
@@ -46,8 +46,8 @@ func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// mayReturn notes how an attempt ended, and reports whether the server may be there soon.
-func (r *reconnector) mayReturn(err error) bool {
+// shouldRetry notes how an attempt ended, and reports whether another one is worth a wait.
+func (r *reconnector) shouldRetry(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -64,8 +64,8 @@ func (r *reconnector) mayReturn(err error) bool {
 	return now.Sub(r.awaySince) < failoverTime
 }
 
-// isRefused reports whether a server is there and takes no connection, for which there is a reason
-// to be mended: of the password, the database, the number of connections. One that starts or stops is not there.
+// isRefused reports whether a server responds and refuses the connection, such as for a wrong password or
+// too many connections. A server that starts up or shuts down counts as away.
 func isRefused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code[:min(2, len(pg.Code))] != "57" // see PostgreSQL's appendix A
