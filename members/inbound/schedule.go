@@ -113,12 +113,14 @@ func (t *task) wait() {
 		return
 	}
 	t.waiting[t] = true
+	// Timers of no time, set at once in a bubble of testing/synctest, end Go 1.26's race detector.
+	left := max(t.at().Sub(t.now()), 1)
 	switch {
 	case t.ctx == nil: // run does it
 	case t.timer == nil:
-		t.timer = time.AfterFunc(t.at().Sub(t.now()), t.fire)
+		t.timer = time.AfterFunc(left, t.fire)
 	default:
-		t.timer.Reset(t.at().Sub(t.now()))
+		t.timer.Reset(left)
 	}
 }
 
