@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -26,7 +27,18 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
+// faults matches the tests of faults. They wait more than they work, and take half of the time of all.
+const faults = "(While|Killed|Faults|Died|Away|FleetLoses|Slow)"
+
+// TestMain runs the tests of faults alone where LYCHGATE_TEST_FAULTS is "only", and all others where it is
+// "not", so that both can run at the same time.
 func TestMain(m *testing.M) {
+	flags := map[string]string{"only": "test.run", "not": "test.skip"}
+	if name, ok := flags[os.Getenv("LYCHGATE_TEST_FAULTS")]; ok {
+		if err := flag.Set(name, faults); err != nil {
+			panic(err)
+		}
+	}
 	// What Caddy logs before it has a configuration goes into the log of the
 	// first one, and not between the tests' output.
 	caddy.BufferedLog()
