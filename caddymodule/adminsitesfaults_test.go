@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // These tests are about the admin API of sites while something fails or is missing.
@@ -231,8 +232,8 @@ func TestSitesWhilePostgresIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	w := startWire(t, source.Host)
-	source.Host = w.address
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
 	config := sitesConfig("postgres "+source.String(), sealingSecret)
 	a := startSitesAdmin(t, config)
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
@@ -252,11 +253,11 @@ func TestSitesWhilePostgresIsAway(t *testing.T) {
 		}
 	}
 
-	w.cut()
+	w.Cut()
 	each("the store does not answer: ", besideSites...)
 	a.load(config + "# again")
 	each("the store ")
-	w.fix()
+	w.Fix()
 	wait.Until(t, func() string { return cmp.Diff(before, a.ask("GET", "/lychgate/sites", "")) })
 	a.follow(t, []sitesStep{
 		{"names that PostgreSQL cannot be asked for", "GET", "/lychgate/sites/%00", "", refused(404, noSuchName)},

@@ -16,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // ofPosts makes a fault one of writes to posts alone: who is asking, which theme is active
@@ -147,18 +148,18 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	w := startWire(t, source.Host)
-	source.Host = w.address
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
 	h := newHomepage(t, startEdge(t, nil, homepageConfig("postgres "+source.String(), ghost, key)), key)
 	one := h.addPost("One", 1)
 	h.change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 
-	w.cut()
+	w.Cut()
 	h.each("the store is away", staffResponse(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
 	if diff := cmp.Diff([]string{"hash-lead"}, h.tags(one)); diff != "" {
 		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}
-	w.fix()
+	w.Fix()
 	if diff := cmp.Diff(slot{Key: "lead"}, h.change("DELETE", "/hero/lead", "")); diff != "" {
 		t.Errorf("h.change (-want +got):\n%s", diff)
 	}

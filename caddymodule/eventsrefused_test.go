@@ -13,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // eachOfEvents sends each request that staff may send about an event, and holds it to one
@@ -229,8 +230,8 @@ func TestReadersEvents(t *testing.T) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	w := startWire(t, source.Host)
-	source.Host = w.address
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
 	e := startEdge(t, nil, eventsConfig("postgres "+source.String(), ghost, key, "120 1m"))
 	h := newEvents(t, e, key)
 	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"}))
@@ -301,7 +302,7 @@ func TestReadersEvents(t *testing.T) {
 
 	// While the store is away, readers get what was there; staff are told.
 	before := ask("GET", "")
-	w.cut()
+	w.Cut()
 	h.eachOfEvents("the store is away", draft.ID, staffResponse(500, `{"message":"Internal error."}`), "Cookie", h.owner, "Origin", h.base)
 	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
 		t.Errorf("ask (-want +got):\n%s", diff)
@@ -323,7 +324,7 @@ func TestReadersEvents(t *testing.T) {
 			}
 		}
 	}
-	w.fix()
+	w.Fix()
 	wait.Until(t, func() string {
 		if got := ask("GET", "?limit=7"); got.Status != 200 && got.Status != 429 {
 			return fmt.Sprint(got)

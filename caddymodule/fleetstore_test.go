@@ -17,6 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // Three edges with a site in PostgreSQL, under load, while PostgreSQL goes away, hangs
@@ -28,9 +29,9 @@ func TestFleetLosesNothing(t *testing.T) {
 		t.Fatalf("url.Parse: %v", err)
 	}
 	p := startGhostProxy(t, "fleet")
-	primary, standby := startWire(t, source.Host), startWire(t, source.Host)
-	standby.cut()
-	source.Host = primary.address + "," + standby.address
+	primary, standby := tcpproxy.Start(t, source.Host), tcpproxy.Start(t, source.Host)
+	standby.Cut()
+	source.Host = primary.Address + "," + standby.Address
 	edges := make([]*storedEdge, 3)
 	for i := range edges {
 		edges[i] = startStored(t, "postgres "+source.String(), "secret "+firstSecret)
@@ -135,16 +136,16 @@ func TestFleetLosesNothing(t *testing.T) {
 		})
 	}
 	progress("before any fault")
-	primary.cut()
+	primary.Cut()
 	<-time.After(time.Second) // how long the fault lasts
-	primary.fix()
+	primary.Fix()
 	progress("PostgreSQL was gone")
-	primary.hang()
+	primary.Hang()
 	<-time.After(3 * time.Second) // how long the fault lasts
-	primary.fix()
+	primary.Fix()
 	progress("PostgreSQL hung")
-	standby.fix()
-	primary.cut()
+	standby.Fix()
+	primary.Cut()
 	progress("PostgreSQL moved")
 	killed.Store(2)
 	edges[2].Kill()

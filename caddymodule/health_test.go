@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // healthResponse is what a load balancer sees.
@@ -100,22 +101,22 @@ func TestHealth(t *testing.T) {
 func TestHealthWithPostgresAway(t *testing.T) {
 	ghost := "platform ghost http://127.0.0.1:" + freeport.New(t) + " {\nadmin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\nwebhooks off\n}\n"
 	for name, test := range map[string]struct {
-		away      func(*wire)
+		away      func(*tcpproxy.Proxy)
 		directive string
 		problem   string
 	}{
-		"gone, for members":  {(*wire).cut, "members_api", "the store cannot be read: "},
-		"gone, for themes":   {(*wire).cut, "theme_manifest", "the store cannot be read: "},
-		"hangs, for members": {(*wire).hang, "members_api", "the store does not answer within 1s: "},
-		"hangs, for themes":  {(*wire).hang, "theme_manifest", "the store does not answer within 1s: "},
+		"gone, for members":  {(*tcpproxy.Proxy).Cut, "members_api", "the store cannot be read: "},
+		"gone, for themes":   {(*tcpproxy.Proxy).Cut, "theme_manifest", "the store cannot be read: "},
+		"hangs, for members": {(*tcpproxy.Proxy).Hang, "members_api", "the store does not answer within 1s: "},
+		"hangs, for themes":  {(*tcpproxy.Proxy).Hang, "theme_manifest", "the store does not answer within 1s: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))
 			if err != nil {
 				t.Fatalf("url.Parse: %v", err)
 			}
-			w := startWire(t, source.Host)
-			source.Host = w.address
+			w := tcpproxy.Start(t, source.Host)
+			source.Host = w.Address
 			config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\nsite daily {\nhosts localhost\n" + ghost + "}\n}\n}\nhttp://:{{port}} {\n" + test.directive + "\n}\n"
 			e := startEdge(t, nil, config)
 			defer e.load("{\n{{global}}\nadmin off\n}\n")
@@ -138,7 +139,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 				t.Errorf("problem %q", problem)
 			}
 
-			w.fix()
+			w.Fix()
 			wait.Until(t, func() string {
 				got, _ := health(t, admin)
 				return cmp.Diff(healthy, got)
@@ -160,9 +161,9 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	w := startWire(t, source.Host)
-	source.Host = w.address
-	w.cut()
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
+	w.Cut()
 	e := startEdge(t, nil, healthGlobal+"lychgate {\nstore postgres "+source.String()+"\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\n"+directive+"\n}\n")
 	defer e.load("{\n{{global}}\nadmin off\n}\n")
 	admin := adminOf(t, e.adminSocket)
@@ -173,7 +174,7 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	if want := "the sites in the store are not read yet: the store is away"; problem != want {
 		t.Errorf("got problem %q, want %q", problem, want)
 	}
-	w.fix()
+	w.Fix()
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)
 		return cmp.Diff(healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}, got)

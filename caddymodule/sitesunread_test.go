@@ -19,6 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // operations are all that docs/openapi.yaml has: methods by path.
@@ -76,9 +77,9 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 		t.Fatalf("url.Parse: %v", err)
 	}
 	addStored(t, source.String(), "daily", "daily.example")
-	w := startWire(t, source.Host)
-	source.Host = w.address
-	w.cut()
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
+	w.Cut()
 	config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\n}\n"
 	e := startEdge(t, nil, config)
 	admin := adminOf(t, e.adminSocket)
@@ -93,7 +94,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 		t.Errorf("got problem %q, want %q", problem, want)
 	}
 
-	w.fix()
+	w.Fix()
 	healthy := healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{}, StoredSites: 1}
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)
@@ -101,7 +102,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	})
 	e.knowsOnly("daily.example")
 
-	w.cut()
+	w.Cut()
 	want = healthResponse{Status: 503, Store: "postgres", Sites: []string{}, StoredSites: 1, FromMemory: []string{"sites", "events"}}
 	wait.Until(t, func() string {
 		got, _ := health(t, admin)

@@ -20,6 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // What a Caddyfile says of the desk is all in the JSON that it becomes.
@@ -363,9 +364,9 @@ func TestDeskWithoutItsStore(t *testing.T) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	w := startWire(t, source.Host)
-	source.Host = w.address
-	for name, away := range map[string]func(*wire){"gone": (*wire).cut, "hangs": (*wire).hang} {
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
+	for name, away := range map[string]func(*tcpproxy.Proxy){"gone": (*tcpproxy.Proxy).Cut, "hangs": (*tcpproxy.Proxy).Hang} {
 		t.Run(name, func(t *testing.T) {
 			e := startEdge(t, nil, deskConfig("postgres "+source.String(), ghost, key, "staff_integrations on"))
 			owner := desk{e, e.signIn(ghostOwner)}
@@ -388,7 +389,7 @@ func TestDeskWithoutItsStore(t *testing.T) {
 			if got := e.do("GET", "/ghost/api/admin/users/me/", "Cookie", owner.cookie, "Origin", e.base); got.Status != 200 {
 				t.Errorf("Ghost's admin: %d", got.Status)
 			}
-			w.fix()
+			w.Fix()
 			wait.Until(t, func() string {
 				if page := owner.get("themes"); page.Status != 200 {
 					return page.Text

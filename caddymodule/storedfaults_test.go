@@ -20,6 +20,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // These tests are about sites in the store while something fails.
@@ -117,8 +118,8 @@ func TestReloadWithStoredSites(t *testing.T) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	w := startWire(t, source.Host)
-	source.Host = w.address
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
 	e := startStored(t, "postgres "+source.String())
 	e.addNone("daily", "daily.example")
 	config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
@@ -128,11 +129,11 @@ func TestReloadWithStoredSites(t *testing.T) {
 	e.client.Transport = &http.Transport{DisableKeepAlives: true} // the old configuration closes its own
 	for round := range 8 {
 		if round == 6 {
-			w.hang()
+			w.Hang()
 		}
 		e.loadAndAsk(string(config)+strings.Repeat("\n# changed", round+1), "daily.example")
 	}
-	w.fix()
+	w.Fix()
 }
 
 // A reload keeps what was read of the sites and what readers were given. With thousands of sites,
@@ -234,8 +235,8 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	away.Store(true)
 	old, fresh := fake(&got.old, nil), fake(&got.fresh, &away)
 	one := startStored(t, "postgres "+source.String(), "secret "+firstSecret)
-	w := startWire(t, source.Host)
-	source.Host = w.address
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
 	two := startStored(t, "postgres "+source.String(), "secret "+firstSecret)
 	one.must(http.StatusCreated, "POST", "", fmt.Sprintf(`{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, old, fakeAdminKey))
 	key := one.addKey("daily")
@@ -247,7 +248,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	})
 	const rounds = 5
 	for round := range rounds {
-		w.cut()
+		w.Cut()
 		one.must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q}}`, fresh))
 		for i := range 10 {
 			status, text := one.send("POST", "daily.example", "/integration/members", fmt.Sprintf(`{"email":"r%d-%d@example.com"}`, round, i), "Authorization", "Bearer "+key)
@@ -256,7 +257,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 			}
 		}
 		<-time.After(1500 * time.Millisecond) // so that attempts are due when the other edge is back
-		w.fix()
+		w.Fix()
 		wait.Until(t, func() string { // it has taken part again
 			if status, text := two.get("daily.example", "/integration/members/r0-0@example.com", "Authorization", "Bearer "+key); status != http.StatusOK {
 				return text
@@ -323,15 +324,15 @@ func TestLockedSites(t *testing.T) {
 // While PostgreSQL is away an edge goes on with the sites that it knows, even over a
 // reload, and sees what was changed meanwhile when it is back.
 func TestSitesWhileTheStoreIsAway(t *testing.T) {
-	for name, away := range map[string]func(*wire){"gone": (*wire).cut, "hangs": (*wire).hang} {
+	for name, away := range map[string]func(*tcpproxy.Proxy){"gone": (*tcpproxy.Proxy).Cut, "hangs": (*tcpproxy.Proxy).Hang} {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))
 			if err != nil {
 				t.Fatalf("url.Parse: %v", err)
 			}
 			direct := startStored(t, "postgres "+source.String())
-			w := startWire(t, source.Host)
-			source.Host = w.address
+			w := tcpproxy.Start(t, source.Host)
+			source.Host = w.Address
 			e := startStored(t, "postgres "+source.String())
 			direct.addNone("daily", "daily.example")
 			wait.Until(t, func() string {
@@ -363,7 +364,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			if status, text := e.get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer x"); status != http.StatusInternalServerError {
 				t.Errorf("a member: %d %s", status, text)
 			}
-			w.fix()
+			w.Fix()
 			wait.Until(t, func() string {
 				if !e.serves("daily.example") || !e.serves("weekly.example") {
 					return "not live"

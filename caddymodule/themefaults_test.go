@@ -22,6 +22,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // section is "" while curation is inactive.
@@ -51,13 +52,13 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": cleanManifest("git")})
 	theme := "away-" + guidLike()
-	w := startWire(t, source.Host)
-	source.Host = w.address
+	w := tcpproxy.Start(t, source.Host)
+	source.Host = w.Address
 	e := startEdge(t, nil, themesConfig("postgres "+source.String(), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
 	owner := e.signIn(ghostOwner)
 	e.uploadTheme(theme, sourceZip(t, "", cleanManifest("A")), "Cookie", owner)
 
-	w.cut()
+	w.Cut()
 	response := e.uploadTheme(theme, sourceZip(t, "", warnedManifest("B")), "Cookie", owner)
 	notStored := strings.TrimSuffix(oneFinding, "]") + `,{"field":"manifest","message":"the manifest could not be stored, so what was stored before stays; upload the theme again","severity":"error"}]`
 	if !strings.Contains(response.Body, notStored) {
@@ -74,7 +75,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 			}
 		}
 	}
-	w.fix()
+	w.Fix()
 	if got := e.section(theme, owner); got != "A" {
 		t.Errorf("the homepage has %q", got)
 	}

@@ -3,8 +3,6 @@ package database_test
 import (
 	"database/sql"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"sync"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -21,7 +20,8 @@ func TestClosedConnections(t *testing.T) {
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
 	}
-	p := startProxy(t, source)
+	p := tcpproxy.Start(t, source.Host)
+	source.Host = p.Address
 	db, err := database.Open(t.Context(), database.Postgres, source.String())
 	if err != nil {
 		t.Fatalf("error %v, want none", err)
@@ -49,7 +49,7 @@ func TestClosedConnections(t *testing.T) {
 	if open := db.Write.Stats().Idle; open < 8 {
 		t.Fatalf("%d connections wait, want 8", open)
 	}
-	p.closeAll()
+	p.CloseAll()
 	inAll()
 }
 
@@ -60,7 +60,8 @@ func TestFailover(t *testing.T) {
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
-	p := startProxy(t, source)
+	p := tcpproxy.Start(t, source.Host)
+	source.Host = p.Address
 	db, err := database.Open(t.Context(), database.Postgres, source.String())
 	if err != nil {
 		t.Fatalf("database.Open: %v", err)
@@ -86,12 +87,12 @@ func TestFailover(t *testing.T) {
 	if failures, _ := ask(callers); len(failures) > 0 {
 		t.Fatalf("callers failed: %q, want none while the server is there", failures)
 	}
-	p.stop()
-	time.AfterFunc(700*time.Millisecond, p.start)
+	p.Cut()
+	time.AfterFunc(700*time.Millisecond, p.Fix)
 	if failures, took := ask(callers); len(failures) > 0 || took < 700*time.Millisecond {
 		t.Errorf("callers failed within %s: %q, want none, after 700 ms", took, failures)
 	}
-	p.stop()
+	p.Cut()
 	if failures, took := ask(callers); len(failures) != callers || took > 3*time.Second {
 		t.Errorf("%d of %d callers failed within %s, want all after 2 s", len(failures), callers, took)
 	}
@@ -104,92 +105,8 @@ func TestFailover(t *testing.T) {
 		}
 		return ""
 	})
-	p.start()
+	p.Fix()
 	if failures, took := ask(callers); len(failures) > 0 || took > time.Second {
 		t.Errorf("callers failed within %s: %q, want none once the server is there again", took, failures)
 	}
-}
-
-// proxy carries connections to a server.
-type proxy struct {
-	t       *testing.T
-	server  string
-	address string // where it listens
-
-	mu       sync.Mutex
-	listener net.Listener // nil while it is stopped
-	conns    []net.Conn
-	running  sync.WaitGroup
-}
-
-// startProxy starts a proxy to the server of a source, which is made to name the proxy.
-func startProxy(t *testing.T, source *url.URL) *proxy {
-	t.Helper()
-	p := &proxy{t: t, server: source.Host, address: "127.0.0.1:0"}
-	p.start()
-	source.Host = p.address
-	t.Cleanup(func() {
-		p.stop()
-		p.running.Wait()
-	})
-	return p
-}
-
-// start listens at the address at which it did before.
-func (p *proxy) start() {
-	listener, err := net.Listen("tcp4", p.address)
-	if err != nil {
-		p.t.Errorf("net.Listen: %v", err)
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.address, p.listener = listener.Addr().String(), listener
-	p.running.Go(func() { p.serve(listener) })
-}
-
-func (p *proxy) serve(listener net.Listener) {
-	for {
-		from, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		to, err := net.Dial("tcp4", p.server)
-		if err != nil {
-			from.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, from, to)
-		if p.listener != listener { // it was stopped meanwhile
-			from.Close()
-			to.Close()
-		}
-		p.mu.Unlock()
-		for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
-			p.running.Go(func() {
-				_, _ = io.Copy(way[1], way[0]) // until one of them is closed
-			})
-		}
-	}
-}
-
-// stop refuses connections, and closes those that there are.
-func (p *proxy) stop() {
-	p.mu.Lock()
-	if p.listener != nil {
-		p.listener.Close()
-		p.listener = nil
-	}
-	p.mu.Unlock()
-	p.closeAll()
-}
-
-func (p *proxy) closeAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range p.conns {
-		conn.Close()
-	}
-	p.conns = nil
 }
