@@ -15,8 +15,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // ofPosts makes a fault one of writes to posts alone: who is asking, which theme is active

@@ -12,8 +12,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // eachOfEvents sends each request that staff may send about an event, and holds it to one

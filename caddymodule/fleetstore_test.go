@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
-	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // Three edges with a site in PostgreSQL, under load, while PostgreSQL goes away, hangs

@@ -11,8 +11,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // healthResponse is what a load balancer sees.

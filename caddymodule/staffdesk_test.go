@@ -19,8 +19,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // What a Caddyfile says of the desk is all in the JSON that it becomes.

@@ -21,8 +21,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // section is "" while curation is inactive.
