@@ -161,9 +161,9 @@ func (e *edge) serves(ctx context.Context, host string) (bool, error) {
 	return response.StatusCode == http.StatusOK || response.StatusCode == http.StatusTooManyRequests, nil
 }
 
-// profile reads the number that pattern captures in one of the admin API's profiles.
-func (e *edge) profile(ctx context.Context, path, pattern string) (int64, error) {
-	text, err := benchtest.Get(ctx, e.admin, "/debug/pprof/"+path)
+// number reads the number that pattern captures in what the admin API responds.
+func (e *edge) number(ctx context.Context, path, pattern string) (int64, error) {
+	text, err := benchtest.Get(ctx, e.admin, path)
 	if err != nil {
 		return 0, err
 	}
@@ -171,11 +171,12 @@ func (e *edge) profile(ctx context.Context, path, pattern string) (int64, error)
 	if match == nil {
 		return 0, fmt.Errorf("nothing like %s in %s", pattern, path)
 	}
-	return strconv.ParseInt(string(match[1]), 10, 64)
+	number, err := strconv.ParseFloat(string(match[1]), 64) // as Prometheus writes 1e+06
+	return int64(number), err
 }
 
 func (e *edge) goroutines(ctx context.Context) (int64, error) {
-	return e.profile(ctx, "goroutine?debug=1", `^goroutine profile: total (\d+)`)
+	return e.number(ctx, "/debug/pprof/goroutine?debug=1", `^goroutine profile: total (\d+)`)
 }
 
 // Both are in bytes, measured after a garbage collection.
@@ -183,7 +184,7 @@ func (e *edge) memory(ctx context.Context) (heap, rss int64, err error) {
 	if _, err := benchtest.Get(ctx, e.admin, "/debug/pprof/heap?gc=1"); err != nil { // what finalizers let go of is collected by the next
 		return 0, 0, err
 	}
-	if heap, err = e.profile(ctx, "heap?gc=1&debug=1", `# HeapAlloc = (\d+)`); err != nil {
+	if heap, err = e.number(ctx, "/debug/pprof/heap?gc=1&debug=1", `# HeapAlloc = (\d+)`); err != nil {
 		return 0, 0, err
 	}
 	rss, err = benchtest.Memory(e.PID(), "VmRSS")

@@ -45,10 +45,10 @@ var (
 	connections = flag.Int("connections", 64, "how many connections wrk keeps")
 	idleTime    = flag.Duration("idle", 30*time.Second, "how long an idle edge is watched")
 	manySites   = flag.Int("sites", 10_000, "how many sites there are in the store")
-	ghostSites  = flag.Int("ghosts", 2000, "how many sites with a platform an idle edge has")
+	ghostSites  = flag.Int("ghosts", 2000, "how many sites with a platform an idle edge has, of the parts sites and polls")
 	memberCount = flag.Int("members", 100_000, "how many members are stored, and how many are brought to platforms")
 	readerCount = flag.Int("readers", 1_000_000, "how many readers are tracked in memory")
-	only        = flag.String("only", "", "the parts to run, separated by commas: lookups, edges, sites, units, drain")
+	only        = flag.String("only", "", "the parts to run, separated by commas: lookups, edges, sites, polls, units, drain")
 	quick       = flag.Bool("quick", false, "short rounds of fewer sites and members, to see that it works")
 	check       = flag.Bool("check", false, "exit with code 1 if a bound is missed")
 )
@@ -132,6 +132,7 @@ func (b *bench) runParts(ctx context.Context) error {
 		{"lookups", b.lookups},
 		{"edges", b.severalEdges},
 		{"sites", b.storedSites},
+		{"polls", b.polledSites},
 		{"units", b.units},
 		{"drain", b.drain},
 	} {
