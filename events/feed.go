@@ -33,6 +33,7 @@ type Feed struct {
 type Cache struct {
 	flights      singleflight.Group
 	reads        *semaphore.Weighted // of the store
+	gzips        *semaphore.Weighted
 	pages        pageCache
 	listings     listings
 	sites        *recent.Cache[string, siteVersion]
@@ -42,7 +43,7 @@ type Cache struct {
 // NewCache makes an empty Cache.
 func NewCache() *Cache {
 	c := &Cache{
-		reads: semaphore.NewWeighted(maxReads), sites: recent.New[string, siteVersion](maxSites, versionTTL),
+		reads: semaphore.NewWeighted(maxReads), gzips: semaphore.NewWeighted(maxGzips), sites: recent.New[string, siteVersion](maxSites, versionTTL),
 		pages: pageCache{pages: make(map[pageKey]*page), maxSize: maxPageBytes}, publications: newPublications(),
 	}
 	c.listings = listings{pages: &c.pages, cached: make(map[listingKey]*listing)}
@@ -66,15 +67,15 @@ type Response struct {
 	Name string // of the event in a calendar file of one
 
 	page  *page
-	pages *pageCache
+	cache *Cache
 }
 
 // Close releases what the response is read from. It must be called once.
-func (r *Response) Close() { r.pages.release(r.page) }
+func (r *Response) Close() { r.cache.pages.release(r.page) }
 
 // IsUrgent reports whether other readers were refused a moment ago because readers like this
 // one hold all the memory that they may.
-func (r *Response) IsUrgent() bool { return r.pages.wasFull() }
+func (r *Response) IsUrgent() bool { return r.cache.pages.wasFull() }
 
 // siteVersion is what the store last said of a site.
 type siteVersion struct {
@@ -245,8 +246,8 @@ func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Cont
 }
 
 // response hands a page, which was acquired, to a reader.
-func (f *Feed) response(p *page) *Response {
-	return &Response{io.NewSectionReader(p, 0, p.size), p.etag, p.name, p, &f.pages}
+func (c *Cache) response(p *page) *Response {
+	return &Response{io.NewSectionReader(p, 0, p.size), p.etag, p.name, p, c}
 }
 
 // read reads the store on behalf of all readers who wait for it, so one who leaves does not

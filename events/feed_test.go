@@ -1,6 +1,7 @@
 package events
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -285,4 +286,59 @@ func TestPageReader(t *testing.T) {
 			t.Fatalf("reading the pieces %q with separator %q: %v", texts, separator, err)
 		}
 	})
+}
+
+// Compressed pages are in the same bounded memory, and go with the page that they are of.
+func TestCompressedPages(t *testing.T) {
+	const most = 400 << 10
+	f := NewFeed(fill(t, dbtest.SQLite(t), 300, 1000))
+	f.pages.maxSize = most
+	gzipped := 0
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for n := range 200 { // each a page that nobody else asks for
+		all.Go(func() {
+			response, err := f.List(t.Context(), "daily", "", PublicQuery{From: n, Most: 50}, JSON)
+			if err != nil {
+				if !errors.Is(err, ErrBusy) {
+					t.Errorf("page %d: %v, want none or %v", n, err, ErrBusy)
+				}
+				return
+			}
+			defer response.Close()
+			plain, err := io.ReadAll(response)
+			if err != nil {
+				t.Errorf("io.ReadAll: %v", err)
+			}
+			if _, err := response.Seek(0, io.SeekStart); err != nil {
+				t.Errorf("response.Seek: %v", err)
+			}
+			if !response.Gzip() {
+				return
+			}
+			r, err := gzip.NewReader(response)
+			if err != nil {
+				t.Errorf("gzip.NewReader: %v", err)
+				return
+			}
+			if text, err := io.ReadAll(r); err != nil || string(text) != string(plain) {
+				t.Errorf("page %d: %d bytes, %v, want the page's %d", n, len(text), err, len(plain))
+			}
+			mu.Lock()
+			gzipped++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	if gzipped == 0 {
+		t.Error("no page was compressed, want some")
+	}
+	if f.pages.size > most {
+		t.Errorf("the pages take %d bytes, want at most %d", f.pages.size, most)
+	}
+	for _, p := range f.pages.pages {
+		if p.refs > 0 {
+			t.Errorf("page %+v has %d readers, want none", p.key, p.refs)
+		}
+	}
 }

@@ -52,6 +52,7 @@ type pageKey struct {
 	name       string // of a calendar
 	query      PublicQuery
 	form       Form
+	isGzip     bool
 }
 
 // page is the body of a response: pieces, and what stands around them.

@@ -143,6 +143,14 @@ func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed
 // writeEvents writes an answer, or that the reader has it.
 func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, response *events.Response) {
 	header := w.Header()
+	if header.Add("Vary", "Accept-Encoding"); takesGzip(r.Header) {
+		switch tag := response.GzipTag(); {
+		case strings.Contains(r.Header.Get("If-None-Match"), api.ETag(tag)):
+			response.Tag = tag // and no body
+		case response.Gzip():
+			header.Set("Content-Encoding", "gzip")
+		}
+	}
 	api.AllowAnyOrigin(header)
 	header.Set("Cache-Control", keepEvents)
 	header.Set("Etag", api.ETag(response.Tag))
@@ -163,6 +171,22 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, resp
 		r = &whole
 	}
 	http.ServeContent(&pacedWriter{w, response.Size(), response.IsUrgent, time.Now()}, r, "", time.Time{}, response)
+}
+
+// takesGzip reports whether a response may be compressed (RFC 9110, section 12.5.3). A range is one of the text.
+func takesGzip(header http.Header) bool {
+	if header.Get("Range") != "" {
+		return false
+	}
+	for coding := range strings.SplitSeq(strings.Join(header["Accept-Encoding"], ","), ",") {
+		name, weight, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(coding, " ", "")), ";q=")
+		if name != "gzip" {
+			continue
+		}
+		q, err := strconv.ParseFloat(weight, 64)
+		return weight == "" || err == nil && q > 0
+	}
+	return false
 }
 
 // busyRetry is when a reader is to ask again while too many others ask the store.

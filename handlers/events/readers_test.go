@@ -1,8 +1,10 @@
 package events
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -21,6 +23,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 )
 
 type unlimited struct{ ratelimit.Limiter }
@@ -153,4 +156,75 @@ func TestRangesOfEvents(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"bytes=2-7": "206 events", "bytes=0-0,2-7": whole, "bytes=0-0,0-0": whole}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+// A page is compressed once for all readers who take that, and each gets an answer that says which
+// of the two it is.
+func TestCompressedEvents(t *testing.T) {
+	db := dbtest.SQLite(t)
+	if err := eventstest.Fill(t.Context(), db, "daily", 50, 2000); err != nil {
+		t.Fatalf("eventstest.Fill: %v", err)
+	}
+	store, err := events.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatalf("events.NewSQL: %v", err)
+	}
+	of := events.NewFeed(store)
+	h := Readers{Path: "/events", Limiter: unlimited{}, Logger: zap.NewNop()}
+	ask := func(url string, header ...string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodGet, url, nil), httptest.NewRecorder()
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+		if got := w.Header().Get("Vary"); got != "Accept-Encoding" {
+			t.Errorf("%s %q: Vary %q, want %q", url, header, got, "Accept-Encoding")
+		}
+		return w
+	}
+	for _, url := range []string{"/events", "/events.ics", "/events?limit=3"} {
+		plain := ask(url)
+		tag := strings.Trim(plain.Header().Get("Etag"), `"`)
+		for accept, isCompressed := range map[string]bool{
+			"": false, "br": false, "identity": false, "gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=x": false, "gzipped": false,
+			"gzip": true, "br, gzip": true, "GZIP;q=0.5": true, "deflate,gzip;q=1.0,*;q=0.5": true,
+		} {
+			got := ask(url, "Accept-Encoding", accept)
+			want, coding, body := tag, "", got.Body.String()
+			if isCompressed {
+				want, coding = tag+".gz", "gzip"
+				if got.Body.Len() > plain.Body.Len()/2 {
+					t.Errorf("%s %q: %d bytes of %d, want less than half", url, accept, got.Body.Len(), plain.Body.Len())
+				}
+				body = gunzip(t, got.Body)
+			}
+			if header := got.Header(); header.Get("Etag") != `"`+want+`"` || header.Get("Content-Encoding") != coding || body != plain.Body.String() {
+				t.Errorf("%s %q: tag %s, coding %q, %d bytes, want %s, %q and the page", url, accept, header.Get("Etag"), header.Get("Content-Encoding"), len(body), want, coding)
+			}
+		}
+		for known, want := range map[string]int{`"` + tag + `"`: 200, `"` + tag + `.gz"`: 304, `"x", W/"` + tag + `.gz"`: 304} {
+			if got := ask(url, "Accept-Encoding", "gzip", "If-None-Match", known); got.Code != want {
+				t.Errorf("%s: a reader who has %s gets %d, want %d", url, known, got.Code, want)
+			}
+		}
+		if got := ask(url, "Accept-Encoding", "gzip", "Range", "bytes=0-9"); got.Code != 206 || got.Body.String() != plain.Body.String()[:10] {
+			t.Errorf("%s: a range: %d %q, want 206, and of the text", url, got.Code, got.Body)
+		}
+	}
+	if got := ask("/events?type=none", "Accept-Encoding", "gzip"); got.Header().Get("Content-Encoding") != "" {
+		t.Errorf("a page of %d bytes is compressed, want none below 512", got.Body.Len())
+	}
+}
+
+func gunzip(t *testing.T, from io.Reader) string {
+	t.Helper()
+	r, err := gzip.NewReader(from)
+	if err != nil {
+		t.Fatalf("gzip.NewReader: %v", err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatalf("io.ReadAll: %v", err)
+	}
+	return string(text)
 }
