@@ -237,11 +237,18 @@ func (a *sitesAdmin) hidesTwin(t *testing.T, db *database.DB) {
 		}
 	}
 	ask("adding a site of the configuration's name", "POST", sites, twin, 409, "")
-	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO integrations (site, name, key_hash, mode, duplicate_emails, placeholder_domain, subscribe_by_default, created_at)
-		VALUES ('earlier', 'crm', 'hash', 'email', FALSE, '', FALSE, 0)`); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
+	for name, row := range map[string]string{
+		"key": `integrations (site, name, key_hash, mode, duplicate_emails, placeholder_domain, subscribe_by_default, created_at)
+			VALUES ($1, 'crm', 'hash', 'email', FALSE, '', FALSE, 0)`,
+		"theme":        `themes (site, name, begun) VALUES ($1, 'source', 1)`,
+		"history":      `history (site, kind, thing, at, id, editor, name, did, about) VALUES ($1, 'event', 'x', 0, 0, 'x', 'Ada', 'created', '')`,
+		"registration": `registrations (site, event, member, email, name, search, registered_at) VALUES ($1, 'x', 'x', 'ada@example.com', 'Ada', 'ada', 0)`,
+	} {
+		if _, err := db.Write.ExecContext(t.Context(), "INSERT INTO "+row, name); err != nil {
+			t.Fatalf("db.Write.ExecContext: %v", err)
+		}
+		ask("adding a site of which a "+name+" is kept", "POST", sites, `{"name":"`+name+`","hosts":["earlier.example"],`+noGhost+`}`, 409, "")
 	}
-	ask("adding a site of which a key is kept", "POST", sites, `{"name":"earlier","hosts":["earlier.example"],`+noGhost+`}`, 409, "")
 	if status, text := a.askWith(operatorToken, "POST", sites, strings.Replace(twin, "}", `},"labels":["acme"]`, 1)); status != 201 {
 		t.Fatalf("the operator adds the twin: got %d %s, want 201", status, text)
 	}

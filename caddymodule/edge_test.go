@@ -79,7 +79,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 		socket:      socket,
 		base:        "http://localhost:" + port,
 		logFile:     filepath.Join(t.TempDir(), "caddy.log"),
-		adminSocket: filepath.Join(t.TempDir(), "admin.sock"),
+		adminSocket: filepath.Join(caddytest.Folder(t), "admin.sock"),
 		client: &http.Client{
 			Transport:     recorder{newConnections("127.0.0.1:" + port)},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -125,8 +125,8 @@ type Editor struct {
 	// CountPending counts the members of a site whose writes are pending.
 	CountPending func(ctx context.Context, site string) (int, error)
 
-	// IsKept reports whether members or keys are kept under a site's name. Without a scope it may
-	// be nil.
+	// IsKept reports whether members, keys, events or whatever else is kept under a site's name. Without a
+	// scope it may be nil.
 	IsKept func(ctx context.Context, site string) (bool, error)
 }
 
@@ -143,8 +143,8 @@ func (e *Editor) Find(ctx context.Context, name string) (sites.Site, error) {
 // name come its members and keys, also for a site in the store that has it too.
 func (e *Editor) Hides(name string) bool { return len(e.Scope) > 0 && e.Sites[name] != nil }
 
-// checkName refuses the name of a new site that is that of the configuration's, or with which members
-// or keys of an earlier site come, which may have been somebody else's.
+// checkName refuses the name of a new site that is that of the configuration's, or with which members,
+// keys or events of an earlier site come, which may have been somebody else's.
 func (e *Editor) checkName(ctx context.Context, name string) error {
 	if isName := CheckSiteName(name) == nil; len(e.Scope) == 0 || !isName { // which Prepare says
 		return nil

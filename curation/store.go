@@ -148,6 +148,11 @@ func (s *SQL) refused(ctx context.Context, tx *sql.Tx, m Move, reason string) er
 	return err
 }
 
+// IsKept reports whether there are moves of a site.
+func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
+	return s.db.HasSite(ctx, site, "curation_moves")
+}
+
 // Forget deletes all that is kept of a site that is not served any more.
 func (s *SQL) Forget(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, forgetMoves, site); err != nil {

@@ -23,6 +23,9 @@ const (
 	// slowCertificate is how long an attempt may take before the log says so.
 	slowCertificate = 20 * time.Second
 
+	// backdating is longer than a certificate is valid before it was issued, which is an hour of Let's Encrypt's.
+	backdating = 2 * time.Hour
+
 	// maxProblem bounds why there is no certificate, in code points.
 	maxProblem = 1000
 )
@@ -57,7 +60,7 @@ func (u *Uses) withoutCertificate() map[string]issuance.Failure {
 	for host, failure := range failures {
 		var after time.Time
 		if failure.Renewal {
-			after = failure.Last
+			after = failure.Last.Add(-backdating)
 		}
 		if u.sites.served.at(host) == nil || u.base.hasCertificate(host, after) {
 			issued.Forget(host)
@@ -76,14 +79,14 @@ func (e *Edge) CertificateWanted(host string) (pause time.Duration) {
 	return issued.Wait(host)
 }
 
-// CertificateObtaining returns for how long no attempt is to be made while a handshake waits: 0 if one
-// begins. Hosts that no site has are ignored, here and below.
-func (e *Edge) CertificateObtaining(host string) (pause time.Duration) {
+// CertificateObtaining returns for how long no attempt is to be made, of a renewal or while a handshake
+// waits: 0 if one begins. Hosts that no site has are ignored, here and below.
+func (e *Edge) CertificateObtaining(host string, isRenewal bool) (pause time.Duration) {
 	site, err := e.FindSite(host)
 	if err != nil {
 		return 0
 	}
-	if pause = issued.Begin(host); pause > 0 {
+	if pause = issued.Begin(host, isRenewal); pause > 0 {
 		return pause
 	}
 	timer := time.AfterFunc(slowCertificate, func() {

@@ -40,9 +40,7 @@ func newFollower(served *servedSites, logger *zap.Logger) *follower {
 func (f *follower) watch(ctx context.Context) {
 	away := false
 	for {
-		bounded, cancel := context.WithTimeout(ctx, openTimeout)
-		err := f.Refresh(bounded)
-		cancel()
+		err := f.Refresh(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -58,8 +56,14 @@ func (f *follower) watch(ctx context.Context) {
 	}
 }
 
-// Refresh applies the changes since the last time.
+// Refresh applies the changes since the last time. It is bounded, since others wait for it.
 func (f *follower) Refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return f.refresh(ctx)
+}
+
+func (f *follower) refresh(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.refreshLocked(ctx)

@@ -30,6 +30,17 @@ type purger struct {
 	logger     *zap.Logger
 	configured map[string]*Site // of the configuration, by name
 	forgets    []func(ctx context.Context, site string) error
+	kept       []func(ctx context.Context, site string) (bool, error)
+}
+
+// isKept reports whether something of a site is kept that came of its staff or its readers.
+func (p *purger) isKept(ctx context.Context, site string) (bool, error) {
+	for _, kept := range p.kept {
+		if is, err := kept(ctx, site); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
 }
 
 // run purges from time to time, until ctx is done.

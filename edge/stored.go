@@ -76,6 +76,23 @@ func (s *StoredSites) openStore() error {
 }
 
 func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(context.Context))) error {
+	if s.store.Load() == nil { // it is there if this is another attempt
+		if err := s.prepare(ctx, db); err != nil {
+			return err
+		}
+	}
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
+	run(s.completeRestored)
+	run(s.updater.retries.run)
+	run(s.watch)
+	run(s.purger.run)
+	return nil
+}
+
+// prepare has the stores ready of all that is kept of a site.
+func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	store, err := sites.NewSQL(ctx, db, s.base.keyring)
 	if err != nil {
 		return err
@@ -111,16 +128,13 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 			members.Forget, contacts.Forget, themes.Forget, curation.Forget, events.Forget, s.base.store.work.Load().Forget,
 			func(ctx context.Context, site string) error { return registration.Forget(ctx, db, site) },
 		},
+		kept: []func(context.Context, string) (bool, error){
+			members.IsKept, themes.IsKept, curation.IsKept, events.IsKept,
+			func(ctx context.Context, site string) (bool, error) { return registration.IsKept(ctx, db, site) },
+		},
 	}
 	s.members = members
 	s.store.Store(store)
-	if err := s.Refresh(ctx); err != nil {
-		return err
-	}
-	run(s.completeRestored)
-	run(s.updater.retries.run)
-	run(s.watch)
-	run(s.purger.run)
 	return nil
 }
 
@@ -156,7 +170,7 @@ func (s *StoredSites) Editor() (*config.Editor, error) {
 		return nil, err
 	}
 	return &config.Editor{
-		Config: s.base.Config, Placeholders: s.base.Placeholders, Lines: s.base.Lines, Store: store, CountPending: s.members.CountPending, IsKept: s.members.IsKept,
+		Config: s.base.Config, Placeholders: s.base.Placeholders, Lines: s.base.Lines, Store: store, CountPending: s.members.CountPending, IsKept: s.purger.isKept,
 	}, nil
 }
 

@@ -436,6 +436,11 @@ func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 	return body, wrap("finding an event for readers", notFound(err))
 }
 
+// IsKept reports whether there are events, or a history of some, of a site.
+func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
+	return s.db.HasSite(ctx, site, "events", "history")
+}
+
 // Forget deletes all that is kept of a site that is not served any more.
 func (s *SQL) Forget(ctx context.Context, site string) error {
 	for _, text := range []string{forgetEvents, forgetSite, forgetAll} {

@@ -44,12 +44,9 @@ func scanBacklog(row database.Row) (b Backlog, err error) {
 	return b, err
 }
 
-const isKept = `SELECT EXISTS (SELECT 1 FROM members WHERE site = $1) OR EXISTS (SELECT 1 FROM integrations WHERE site = $1)`
-
 // IsKept reports whether there are members or integrations of a site.
-func (s syncing) IsKept(ctx context.Context, site string) (kept bool, err error) {
-	err = s.db.Read.QueryRowContext(ctx, isKept, site).Scan(&kept)
-	return kept, database.Wrap("looking for what is kept of site "+site, err)
+func (s syncing) IsKept(ctx context.Context, site string) (bool, error) {
+	return s.db.HasSite(ctx, site, "members", "integrations")
 }
 
 // unregistered are webhooks that no edge could register. One that is being registered is claimed.

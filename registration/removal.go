@@ -34,6 +34,11 @@ func forgetMember(ctx context.Context, db *database.DB, site, member string) err
 	})))
 }
 
+// IsKept reports whether there are registrations at a site.
+func IsKept(ctx context.Context, db *database.DB, site string) (bool, error) {
+	return db.HasSite(ctx, site, "registrations")
+}
+
 // Forget deletes all that is kept of a site that is not served any more.
 func Forget(ctx context.Context, db *database.DB, site string) error {
 	for _, text := range []string{forgetRegistrations, forgetTaken, forgetLabels} {

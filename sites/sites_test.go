@@ -202,7 +202,15 @@ func TestRemove(t *testing.T) {
 		if err := store.Add(t.Context(), site("daily")); !errors.Is(err, ErrLeaving) {
 			t.Errorf("purged by whoever claimed an earlier one: %v", err)
 		}
+		if _, err := db.Write.ExecContext(t.Context(), `UPDATE sites SET labels = ' acme ' WHERE name = 'daily'`); err != nil { // as an edge of an earlier release leaves it
+			t.Fatalf("db.Write.ExecContext: %v", err)
+		}
 		must(t, store.MarkPurged(t.Context(), mine))
+		var labels string
+		must(t, store.db.Read.QueryRowContext(t.Context(), `SELECT labels FROM sites WHERE name = 'daily'`).Scan(&labels))
+		if labels != "" {
+			t.Errorf("the purged site has the labels %q, want none for whoever adds the name again", labels)
+		}
 		again := site("daily")
 		again.Hosts = []string{"new.example"}
 		must(t, store.Add(t.Context(), again))

@@ -66,7 +66,8 @@ const (
 	claimPurge = `UPDATE sites SET purge_until = $3 WHERE purge_until < $2 AND name = (
 			SELECT name FROM sites WHERE removed_at > 0 AND removed_at < $1 AND NOT is_purged AND purge_until < $2 ORDER BY removed_at LIMIT 1
 		) RETURNING name, revision`
-	markPurged = `UPDATE sites SET is_purged = TRUE WHERE name = $1 AND revision = $2 AND removed_at > 0`
+	// Labels go too: an edge of an earlier release leaves those of a row that it adds again.
+	markPurged = `UPDATE sites SET is_purged = TRUE, labels = '' WHERE name = $1 AND revision = $2 AND removed_at > 0`
 
 	sealedSecrets = `SELECT secrets FROM sites WHERE name = $1 AND removed_at = 0`
 	resealSecrets = `UPDATE sites SET secrets = $2, revision = $3 WHERE name = $1`

@@ -193,6 +193,11 @@ func (s *SQL) Clear(ctx context.Context, seq Sequence, site, name string) error 
 	return nil
 }
 
+// IsKept reports whether there are themes of a site.
+func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
+	return s.db.HasSite(ctx, site, "themes")
+}
+
 // Forget deletes all that is kept of a site that is not served any more.
 func (s *SQL) Forget(ctx context.Context, site string) error {
 	if _, err := s.db.Write.ExecContext(ctx, forgetSite, site); err != nil {

@@ -41,8 +41,12 @@ func (h certificateEvents) Handle(_ context.Context, event caddy.Event) error {
 		problem, _ := event.Data["error"].(error)
 		h.app.Edge.CertificateFailed(host, isRenewal, problem)
 	case "cert_obtaining":
-		if pause := h.app.Edge.CertificateObtaining(host); pause > 0 {
-			return certmagic.ErrNoRetry{Err: fmt.Errorf("%w: the last attempt failed; the next may be made in %s", caddy.ErrEventAborted, pause.Round(time.Second))}
+		if pause := h.app.Edge.CertificateObtaining(host, isRenewal); pause > 0 {
+			err := fmt.Errorf("%w: the last attempt failed; the next may be made in %s", caddy.ErrEventAborted, pause.Round(time.Second))
+			if isRenewal { // CertMagic goes on with this one, or each handshake would begin another
+				return err
+			}
+			return certmagic.ErrNoRetry{Err: err}
 		}
 	}
 	return nil

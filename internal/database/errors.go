@@ -41,13 +41,7 @@ func explainSQLite(path string, err error) error {
 // returns as they are.
 func explainPostgres(err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return err
-	}
-	switch pg.Code { // see PostgreSQL's appendix A
-	case "53300":
-		return fmt.Errorf("PostgreSQL has no connection left: raise max_connections there, or give each edge fewer with %s in its connection string: %w", maxConnectionsOption, err)
-	case "26000", "42P05":
+	if ok && (pg.Code == "26000" || pg.Code == "42P05") { // see PostgreSQL's appendix A
 		return fmt.Errorf("what is between the edge and PostgreSQL does not keep prepared statements: write %s=cache_describe in the connection string: %w", execModeOption, err)
 	}
 	return err

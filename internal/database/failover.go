@@ -1,9 +1,11 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -33,11 +35,16 @@ type reconnector struct {
 }
 
 func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
+	var before error
 	for {
 		conn, err := r.Connector.Connect(ctx)
-		if ctx.Err() != nil || !r.shouldRetry(err) {
-			return conn, err
+		switch {
+		case err != nil && ctx.Err() != nil: // an earlier error says more than that the time is up
+			return nil, explainRefusal(cmp.Or(before, err))
+		case !r.shouldRetry(err):
+			return conn, explainRefusal(err)
 		}
+		before = err
 		select {
 		case <-ctx.Done():
 			return nil, err
@@ -69,4 +76,12 @@ func (r *reconnector) shouldRetry(err error) bool {
 func isRefused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code[:min(2, len(pg.Code))] != "57" // see PostgreSQL's appendix A
+}
+
+// explainRefusal says what to do where PostgreSQL has no connection left. Other errors it returns as they are.
+func explainRefusal(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "53300" { // see PostgreSQL's appendix A
+		return fmt.Errorf("PostgreSQL has no connection left: raise max_connections there, or give each edge fewer with %s in its connection string: %w", maxConnectionsOption, err)
+	}
+	return err
 }

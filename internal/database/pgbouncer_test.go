@@ -91,14 +91,31 @@ func TestNoConnectionLeft(t *testing.T) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	run("CREATE ROLE " + role + " LOGIN CONNECTION LIMIT 0")
+	run("CREATE ROLE " + role + " LOGIN CONNECTION LIMIT 1")
 	defer run("DROP ROLE " + role)
 	u.User = url.User(role)
-	_, err = database.Open(t.Context(), database.Postgres, u.String())
-	const want = "opening the postgres store: PostgreSQL has no connection left: raise max_connections there, or give each edge fewer with pool_max_conns in its connection string: "
-	if err == nil || !strings.HasPrefix(err.Error(), want) || !database.IsAway(err) {
-		t.Errorf("got the error %v, want one that begins with %q and stands for a store that is away", err, want)
+	const want = "PostgreSQL has no connection left: raise max_connections there, or give each edge fewer with pool_max_conns in its connection string: "
+	isLeft := func(before string, err error) {
+		t.Helper()
+		if err == nil || !strings.HasPrefix(err.Error(), before+want) || strings.Count(err.Error(), want) != 1 || !database.IsAway(err) {
+			t.Errorf("got the error %v, want one that begins with %q, once, and stands for a store that is away", err, before+want)
+		}
 	}
+	running, err := database.Open(t.Context(), database.Postgres, u.String())
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	defer func() { _ = running.Close() }()
+	conn, err := running.Write.Conn(t.Context())
+	if err != nil {
+		t.Fatalf("running.Write.Conn: %v", err)
+	}
+	defer func() { _ = conn.Close() }()
+	_, err = running.Write.ExecContext(t.Context(), "SELECT 1")
+	isLeft("", err)
+	isLeft("doing: ", database.Wrap("doing", err))
+	_, err = database.Open(t.Context(), database.Postgres, u.String())
+	isLeft("opening the postgres store: ", err)
 }
 
 var notesSchema = database.Schema{Name: "notes", Files: fstest.MapFS{"migrations/00001_notes.sql": &fstest.MapFile{

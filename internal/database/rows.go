@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 )
 
 // Row is a row of a result, such as a [sql.Row] or the current one of [sql.Rows].
@@ -50,4 +51,14 @@ func Wrap(doing string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, explainPostgres(err))
+}
+
+// HasSite reports whether one of the tables has a row of a site.
+func (db *DB) HasSite(ctx context.Context, site string, tables ...string) (has bool, err error) {
+	var each []string
+	for _, table := range tables {
+		each = append(each, "EXISTS (SELECT 1 FROM "+table+" WHERE site = $1)")
+	}
+	err = db.Read.QueryRowContext(ctx, "SELECT "+strings.Join(each, " OR "), site).Scan(&has)
+	return has, Wrap("looking for what is kept of site "+site, err)
 }

@@ -100,11 +100,12 @@ func (l *Log) Wait(name string) (pause time.Duration) {
 	return 0
 }
 
-// Begin returns for how long no attempt is to be made while a client waits: 0 if one begins.
-func (l *Log) Begin(name string) (pause time.Duration) {
+// Begin returns for how long no attempt is to be made: 0 if one begins. A renewal has its pause, and another
+// attempt while a client waits.
+func (l *Log) Begin(name string, isRenewal bool) (pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now().Sub(l.waiting[name]) >= waitTime { // nobody waits
+	if !isRenewal && l.now().Sub(l.waiting[name]) >= waitTime { // nobody waits
 		return 0
 	}
 	return l.pause(name)

@@ -17,12 +17,12 @@ func TestPause(t *testing.T) {
 	begin := now
 	var pauses []time.Duration
 	for range 5 {
-		if pause := max(l.Wait("a.example"), l.Begin("a.example")); pause != 0 {
+		if pause := max(l.Wait("a.example"), l.Begin("a.example", false)); pause != 0 {
 			t.Fatalf("pause = %s, want an attempt now", pause)
 		}
 		l.Failed("a.example", false, "no address")
 		pauses = append(pauses, l.Wait("a.example"))
-		now = now.Add(l.Begin("a.example"))
+		now = now.Add(l.Begin("a.example", false))
 	}
 	want := []time.Duration{3 * time.Minute, 15 * time.Minute, 15 * time.Minute, 15 * time.Minute, 15 * time.Minute}
 	if diff := cmp.Diff(want, pauses); diff != "" {
@@ -44,7 +44,7 @@ func TestPause(t *testing.T) {
 }
 
 // During a pause a client finds within 30 s what another process has put into the storage. No attempt is
-// made then. One for which no client waits is made, such as a renewal in the background.
+// made then. One for which no client waits is made, unless it is a renewal: the certificate serves meanwhile.
 func TestWaitDuringAPause(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	l := issuance.New(func() time.Time { return now })
@@ -59,12 +59,15 @@ func TestWaitDuringAPause(t *testing.T) {
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("for how long no client is to wait (-want +got):\n%s", diff)
 	}
-	if pause := l.Begin("a.example"); pause != 105*time.Second || !l.IsPaused("a.example") {
+	if pause := l.Begin("a.example", false); pause != 105*time.Second || !l.IsPaused("a.example") {
 		t.Errorf("Begin = %s, want no attempt for 1m45s", pause)
 	}
 	l.Failed("a.example", true, "no address")
 	now = now.Add(200 * time.Second)
-	if pause := l.Begin("a.example"); pause != 0 {
+	if pause := l.Begin("a.example", false); pause != 0 {
 		t.Errorf("Begin of an attempt for which nobody waits = %s, want 0", pause)
+	}
+	if pause := l.Begin("a.example", true); pause != 700*time.Second {
+		t.Errorf("Begin of a renewal = %s, want 11m40s, as each handshake would begin another one", pause)
 	}
 }

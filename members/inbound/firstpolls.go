@@ -3,6 +3,7 @@ package inbound
 import (
 	"context"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,15 +20,17 @@ const (
 	firstPollInterval = 50 * time.Millisecond
 	firstPollBatch    = 10
 
-	// maxWaiting bounds the polls that wait for a slot, so that one of PollSoon is behind as many
-	// at most.
-	maxWaiting = 3 * maxPolls
+	// maxFirstPolls bounds the first polls that wait for a slot or have one, so that one of PollSoon is
+	// behind as many of them at most. Polls that are no first ones do not count: where they fill all slots,
+	// first polls have their turn all the same.
+	maxFirstPolls = 4 * maxPolls
 )
 
-// firstPolls are the sites whose first poll is not due yet.
+// firstPolls are the sites whose first poll is not due yet, and those that wait for it to be made.
 type firstPolls struct {
 	mu    sync.Mutex
 	sites []*site
+	asked []*site
 }
 
 func (l *firstPolls) add(s *site) {
@@ -36,11 +39,24 @@ func (l *firstPolls) add(s *site) {
 	l.sites = append(l.sites, s)
 }
 
-// take removes one of the sites, any of them, so that processes which share them are at different
-// ones. It returns nil if there is none.
-func (l *firstPolls) take() *site {
+// next removes a batch of the sites, as many as maxFirstPolls allows. left is false if there are no others.
+func (l *firstPolls) next() (batch []*site, left bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked = slices.DeleteFunc(l.asked, func(s *site) bool { return s.hasBegun.Load() || s.isSilent.Load() || s.isOver.Load() })
+	for len(batch) < firstPollBatch && len(l.asked) < maxFirstPolls {
+		s := l.take()
+		if s == nil {
+			return batch, false
+		}
+		batch, l.asked = append(batch, s), append(l.asked, s)
+	}
+	return batch, true
+}
+
+// take removes one of the sites, any of them, so that processes which share them are at different
+// ones. It returns nil if there is none. The caller holds the lock.
+func (l *firstPolls) take() *site {
 	last := len(l.sites) - 1
 	if last < 0 {
 		l.sites = nil // of its size
@@ -55,17 +71,14 @@ func (l *firstPolls) take() *site {
 
 // pollNext begins the first polls of one more batch.
 func (s *Sync) pollNext(context.Context) (next, rest time.Duration) {
-	for range firstPollBatch {
-		if s.polls.Waiting() >= maxWaiting {
-			break
-		}
-		found := s.firstPolls.take()
-		if found == nil {
-			return 0, 0
-		}
+	batch, left := s.firstPolls.next()
+	for _, found := range batch {
 		if !found.hasBegun.Load() {
 			found.counts.ask()
 		}
+	}
+	if !left {
+		return 0, 0
 	}
 	return firstPollInterval, 0
 }

@@ -77,7 +77,7 @@ func StartBinary(binary, folder, caddyfile string, values Values) (_ *Edge, err 
 // test shows the end of its log.
 func New(t testing.TB, caddyfile string, values Values) *Edge {
 	t.Helper()
-	e, err := Start(t.TempDir(), caddyfile, values)
+	e, err := Start(Folder(t), caddyfile, values)
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -88,6 +88,22 @@ func New(t testing.TB, caddyfile string, values Values) *Edge {
 		}
 	})
 	return e
+}
+
+// Folder makes a folder for a test, which is removed when the test ends. Unlike [testing.T.TempDir] it has not the
+// test's name, so that a socket in it can be opened, whose path has 103 bytes at most on macOS, and 107 on Linux.
+func Folder(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "edge-")
+	if err != nil {
+		t.Fatalf("os.MkdirTemp: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Errorf("os.RemoveAll: %v", err)
+		}
+	})
+	return folder
 }
 
 // startAndWait waits until Caddy connects to a listener, which it does when all
