@@ -101,7 +101,7 @@ func ofPostgres(config pgx.ConnConfig, connections int) *DB {
 func isPooled(ctx context.Context, config *pgx.ConnConfig) (is bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return false, err
+		return false, explainRefusal(err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	var process uint32
