@@ -144,6 +144,7 @@ func (s *site) noteRefused(ctx context.Context, a attempt, found platform.Member
 	s.warnings.Warn(s.name, "the platform refused a queued write for good", zap.String("guid", r.GUID))
 	if found.ID != "" {
 		a.After.Refused, a.After.RefusedAt = refused.reason, s.Now()
+		a.After.UnansweredAt = time.Time{} // to apply it once more would be to send what was refused
 		return s.noteApplied(ctx, a, found)
 	}
 	err := s.Store.RefuseCreate(ctx, r.GUID, r.Version, refused.reason, s.Now())
