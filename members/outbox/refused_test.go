@@ -137,6 +137,29 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 	}
 }
 
+// What was refused is not sent again because an attempt before had no answer: with the fields that it was refused
+// for left out, it would be half of a write.
+func TestRefusedAfterNoAnswer(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Create(membertest.ByEmail, membertest.With("jane@example.com"))
+		b.Platform.LoseResponses(false)
+		if _, err := b.Service.Update(t.Context(), membertest.ByEmail, "jane@example.com", members.Fields{Name: new("New"), Note: new("refused")}, nil); err != nil {
+			t.Fatalf("b.Service.Update: %v", err)
+		}
+		b.Platform.Fix()
+		b.Now = b.Now.Add(arrivalTime / 2)
+		b.DeliverDue()
+		if diff := cmp.Diff(standing{Fields: "jane@example.com  ", Refused: disliked}, standingOf(t, b, membertest.ByEmail, "jane@example.com")); diff != "" {
+			t.Errorf("standingOf (-want +got):\n%s", diff)
+		}
+		if b.Pending() != 0 {
+			t.Errorf("%d are pending, want none", b.Pending())
+		}
+		b.CatchUp()
+		b.SameOnPlatform("jane@example.com ")
+	})
+}
+
 // A read says that a write is queued, and that it was refused until the next write.
 func TestStandingOfWrites(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
