@@ -94,7 +94,7 @@ func New(t testing.TB, caddyfile string, values Values) *Edge {
 // test's name, so that a socket in it can be opened, whose path has 103 bytes at most on macOS, and 107 on Linux.
 func Folder(t testing.TB) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "edge-")
+	folder, err := os.MkdirTemp("", "edge-") //nolint:usetesting // has the name of the test
 	if err != nil {
 		t.Fatalf("os.MkdirTemp: %v", err)
 	}
