@@ -56,7 +56,7 @@ func (f *follower) watch(ctx context.Context) {
 	}
 }
 
-// Refresh applies the changes since the last time. It is bounded, since others wait for it.
+// Refresh applies the changes since the last time, within openTimeout, since others wait for its lock.
 func (f *follower) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

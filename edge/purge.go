@@ -33,7 +33,7 @@ type purger struct {
 	kept       []func(ctx context.Context, site string) (bool, error)
 }
 
-// isKept reports whether something of a site is kept that came of its staff or its readers.
+// isKept reports whether anything of a site is left that its staff, readers or programs made.
 func (p *purger) isKept(ctx context.Context, site string) (bool, error) {
 	for _, kept := range p.kept {
 		if is, err := kept(ctx, site); is || err != nil {

@@ -91,7 +91,7 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 	return nil
 }
 
-// prepare has the stores ready of all that is kept of a site.
+// prepare opens the stores of all that is kept of a site.
 func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	store, err := sites.NewSQL(ctx, db, s.base.keyring)
 	if err != nil {

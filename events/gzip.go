@@ -17,12 +17,12 @@ const (
 	maxGzips = 2
 )
 
-// GzipTag is the tag of the response when it is compressed. Its end is not one by which Caddy's encode marks tags,
-// and which it takes off what readers send.
+// GzipTag is the tag of the response when it is compressed. It does not end in "-gzip", which Caddy's encode strips
+// from If-None-Match.
 func (r *Response) GzipTag() string { return r.Tag + ".gz" }
 
-// Gzip compresses the response (RFC 1952), and reports whether it did: not one that is small, or when there
-// is no room for another page, or too much is being compressed.
+// Gzip compresses the response (RFC 1952) and reports whether it did. It leaves a small response as it is, and any
+// while the cache is full or maxGzips others are being compressed.
 func (r *Response) Gzip() bool {
 	if r.page.size < leastGzip {
 		return false
@@ -47,7 +47,7 @@ func (r *Response) Gzip() bool {
 	return true
 }
 
-// compress returns nil if too much is being compressed.
+// compress returns nil while maxGzips others are being compressed.
 func (r *Response) compress(key pageKey) *page {
 	if !r.cache.gzips.TryAcquire(1) {
 		return nil

@@ -173,7 +173,7 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, resp
 	http.ServeContent(&pacedWriter{w, response.Size(), response.IsUrgent, time.Now()}, r, "", time.Time{}, response)
 }
 
-// takesGzip reports whether a response may be compressed (RFC 9110, section 12.5.3). A range is one of the text.
+// takesGzip reports whether a response may be compressed (RFC 9110, section 12.5.3). Ranges are of the uncompressed text.
 func takesGzip(header http.Header) bool {
 	if header.Get("Range") != "" {
 		return false

@@ -100,8 +100,8 @@ func (l *Log) Wait(name string) (pause time.Duration) {
 	return 0
 }
 
-// Begin returns for how long no attempt is to be made: 0 if one begins. A renewal has its pause, and another
-// attempt while a client waits.
+// Begin returns for how long no attempt is to be made: 0 if one begins. The pause holds for every renewal, and
+// for other attempts only while a client waits.
 func (l *Log) Begin(name string, isRenewal bool) (pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -150,7 +150,7 @@ func (s comparer) compareIfDue(ctx context.Context) error {
 	}
 	c, err := s.Store.FindComparison(ctx, s.name)
 	if err != nil {
-		s.isOdd.Store(isOdd || s.isOdd.Load())
+		s.isOdd.CompareAndSwap(false, isOdd) // for the next attempt
 		return err
 	}
 	if s.note(c); !s.isDue(c) && !isOdd {
@@ -163,7 +163,7 @@ func (s comparer) compareIfDue(ctx context.Context) error {
 	case errors.Is(err, members.ErrConflict):
 		return nil // another process compares
 	case err != nil:
-		s.isOdd.Store(isOdd || s.isOdd.Load())
+		s.isOdd.CompareAndSwap(false, isOdd) // for the next attempt
 		return err
 	}
 	if s.note(claimed); !s.isDue(claimed) && claimed.FinishedAt.After(c.FinishedAt) {

@@ -21,8 +21,8 @@ const (
 	firstPollBatch    = 10
 
 	// maxFirstPolls bounds the first polls that wait for a slot or have one, so that one of PollSoon is
-	// behind as many of them at most. Polls that are no first ones do not count: where they fill all slots,
-	// first polls have their turn all the same.
+	// behind as many of them at most. Later polls do not count: first polls go on even where those fill all
+	// slots.
 	maxFirstPolls = 4 * maxPolls
 )
 

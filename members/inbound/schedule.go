@@ -113,7 +113,7 @@ func (t *task) wait() {
 		return
 	}
 	t.waiting[t] = true
-	// Timers of no time, set at once in a bubble of testing/synctest, end Go 1.26's race detector.
+	// Several goroutines that set timers of 0 in a bubble of testing/synctest crash Go 1.26's race detector.
 	left := max(t.at().Sub(t.now()), 1)
 	switch {
 	case t.ctx == nil: // run does it
