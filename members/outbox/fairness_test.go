@@ -51,9 +51,8 @@ func (m *memory) add(r members.Record) members.Record {
 	return r
 }
 
+// find returns the GUIDs of some records, sorted. The caller holds m.mu.
 func (m *memory) find(which func(*stored) bool) (guids []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for guid, r := range m.records {
 		if which(r) {
 			guids = append(guids, guid)
@@ -64,16 +63,13 @@ func (m *memory) find(which func(*stored) bool) (guids []string) {
 }
 
 func (m *memory) sites(which func(*stored) bool) ([]string, error) {
-	sites := make(map[string]bool)
-	m.find(func(r *stored) bool {
-		if which(r) {
-			sites[r.Site] = true
-		}
-		return false
-	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queries++
+	sites := make(map[string]bool)
+	for _, guid := range m.find(which) {
+		sites[m.records[guid].Site] = true
+	}
 	return slices.Sorted(maps.Keys(sites)), nil
 }
 
@@ -86,10 +82,10 @@ func (m *memory) PendingSites(context.Context) ([]string, error) {
 }
 
 func (m *memory) Due(_ context.Context, site string, now time.Time, limit int) (due []members.Record, err error) {
-	guids := m.find(func(r *stored) bool { return r.Site == site && !r.leased && !r.next.After(now) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queries++
+	guids := m.find(func(r *stored) bool { return r.Site == site && !r.leased && !r.next.After(now) })
 	for _, guid := range guids[:min(limit, len(guids))] {
 		due = append(due, m.records[guid].Record)
 	}
@@ -216,7 +212,9 @@ func deliverAll(t *testing.T, down, hanging int, meanwhile func(*outbox.Outbox, 
 		const longest = 5 * time.Minute
 		<-time.After(longest)
 		synctest.Wait()
+		store.mu.Lock()
 		left := store.find(func(r *stored) bool { return r.Site >= fmt.Sprintf("site%04d", down+hanging) })
+		store.mu.Unlock()
 		if len(left) > 0 {
 			t.Errorf("after %s %d writes are pending at platforms that answer", longest, len(left))
 		}
