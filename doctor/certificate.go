@@ -4,12 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
 // handshakeTimeout is longer than an authority takes to issue a certificate on demand.
@@ -41,6 +46,28 @@ func checkCertificate(ctx context.Context, address, host string) Result {
 		return warn("expires "+humanize.Time(leaf.NotAfter)+", and should be renewed by now", "see in Caddy's log why it cannot be renewed")
 	}
 	return ok("is valid until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
+}
+
+// checkCertificates asks the edge that runs which sites it has no certificate for. There may be too many
+// sites in the store to connect to each host of them.
+func checkCertificates(ctx context.Context, without func(context.Context) (map[string]trouble.Reason, error)) Result {
+	reasons, err := without(ctx)
+	if err != nil {
+		return warn("are not known: "+err.Error(), "start Caddy, and run this again on its machine")
+	}
+	if len(reasons) == 0 {
+		return ok("could all be had that readers asked for")
+	}
+	names := slices.Sorted(maps.Keys(reasons))
+	var shown []string
+	for _, name := range names[:min(len(names), maxNamed)] {
+		shown = append(shown, fmt.Sprintf("%s (%s)", name, reasons[name].Problem))
+	}
+	if len(names) > maxNamed {
+		shown = append(shown, "…")
+	}
+	return warn("could not be had for "+english.Plural(len(names), "site", "")+": "+strings.Join(shown, ", "),
+		"have the DNS of their hosts lead to this edge, with ports 80 and 443 open, or remove the hosts")
 }
 
 // publicHosts are those for which an authority may issue a certificate.

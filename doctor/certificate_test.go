@@ -1,19 +1,55 @@
 package doctor
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/trouble"
 )
+
+// An operator of sites in the store hears of those that the running edge could get no certificate for.
+func TestCertificatesOfSites(t *testing.T) {
+	many := make(map[string]trouble.Reason)
+	var named []string
+	for i := range maxNamed + 2 {
+		name := fmt.Sprintf("site%02d", i)
+		many[name] = trouble.Reason{Problem: "no address"}
+		if i < maxNamed {
+			named = append(named, name+" (no address)")
+		}
+	}
+	const mend = "have the DNS of their hosts lead to this edge, with ports 80 and 443 open, or remove the hosts"
+	tests := map[string]struct {
+		reasons map[string]trouble.Reason
+		err     error
+		want    Result
+	}{
+		"none":        {nil, nil, ok("could all be had that readers asked for")},
+		"one":         {map[string]trouble.Reason{"astray": {Problem: "astray.example.net: no address"}}, nil, warn("could not be had for 1 site: astray (astray.example.net: no address)", mend)},
+		"not running": {nil, errors.New("no Caddy runs"), warn("are not known: no Caddy runs", "start Caddy, and run this again on its machine")},
+		"many":        {many, nil, warn("could not be had for 22 sites: "+strings.Join(named, ", ")+", …", mend)},
+	}
+	for name, test := range tests {
+		got := checkCertificates(t.Context(), func(context.Context) (map[string]trouble.Reason, error) { return test.reasons, test.err })
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: checkCertificates (-want +got):\n%s", name, diff)
+		}
+	}
+}
 
 // An operator hears of a certificate that readers cannot use before they do.
 func TestCertificates(t *testing.T) {

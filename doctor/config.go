@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
 // Config is what is checked.
@@ -23,6 +25,10 @@ type Config struct {
 	// Folders are those in which a platform is looked for that is not at its
 	// address (see platform.Locator).
 	Folders []string
+
+	// WithoutCertificate has the sites for a host of which the edge that runs on this machine could
+	// get no certificate. Nil if it is not to be asked.
+	WithoutCertificate func(context.Context) (map[string]trouble.Reason, error)
 
 	// AdminPaths are those at which uploads of themes are watched, and DeskPaths those at
 	// which the staff's pages are.

@@ -53,6 +53,9 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 	}
 	if opened.sites != nil {
 		one("sites in the store", opened.checkSites)
+		if c.WithoutCertificate != nil && c.https() != "" {
+			one("certificates of sites", func(ctx context.Context) Result { return checkCertificates(ctx, c.WithoutCertificate) })
+		}
 	}
 	if c.Redis != "" {
 		one("redis "+redis.Place(c.Redis), func(ctx context.Context) Result { return checkRedis(ctx, c.Redis) })

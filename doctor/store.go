@@ -29,6 +29,9 @@ const (
 	// with how many writes are about to fail.
 	lowSpace = 1 << 30
 	minSpace = 64 << 20
+
+	// maxNamed is how many sites a result names.
+	maxNamed = 20
 )
 
 // openedStore is a store that was checked.
@@ -156,7 +159,7 @@ func (s *Store) examine(ctx context.Context, opened *openedStore) (r Result, err
 // refused lists the writes that platforms refuse for good, nil for none. It has no
 // member's data but what a platform says of one.
 func (s openedStore) refused(ctx context.Context) *Result {
-	const most, mostReasons = 20, 3
+	const mostReasons = 3
 	list, err := s.members.CountRefused(ctx)
 	if err != nil {
 		return new(fail(err.Error(), "see that the store answers"))
@@ -184,8 +187,8 @@ func (s openedStore) refused(ctx context.Context) *Result {
 	if len(sites) == 0 {
 		return nil
 	}
-	if len(sites) > most {
-		sites = append(sites[:most], "…")
+	if len(sites) > maxNamed {
+		sites = append(sites[:maxNamed], "…")
 	}
 	return new(warn("the platform will not take the last write of "+strings.Join(sites, ", "),
 		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are"))
@@ -193,7 +196,6 @@ func (s openedStore) refused(ctx context.Context) *Result {
 
 // checkSites checks whether the keys of all sites in the store can be opened.
 func (s openedStore) checkSites(ctx context.Context) Result {
-	const most = 20
 	n := 0
 	var locked []string
 	var problem error
@@ -209,8 +211,8 @@ func (s openedStore) checkSites(ctx context.Context) Result {
 	if len(locked) == 0 {
 		return ok("%s, whose keys can be opened", english.Plural(n, "site", ""))
 	}
-	shown := strings.Join(locked[:min(len(locked), most)], ", ")
-	if len(locked) > most {
+	shown := strings.Join(locked[:min(len(locked), maxNamed)], ", ")
+	if len(locked) > maxNamed {
 		shown += ", …"
 	}
 	return fail(fmt.Sprintf("the keys of %d of %s cannot be opened: %s (%v)", len(locked), english.Plural(n, "site", ""), shown, problem),

@@ -136,7 +136,10 @@ var (
 	certificateAgeDesc = prometheus.NewDesc("lychgate_site_certificate_failing_age_seconds",
 		"How long no certificate can be had for a host of a site, or be renewed, in this process: of the 10 hosts for which it is longest.", []string{"site", "host"}, nil)
 
-	certificateStates = &collector{[]*prometheus.Desc{certificatesDesc, certificateAgeDesc}, ofRunning(collectCertificates)}
+	certificateExpiryDesc = prometheus.NewDesc("lychgate_site_certificate_expiry_timestamp_seconds",
+		"When the certificate of a host of a site expires that this process has in memory: of the 10 hosts where it is soonest.", []string{"site", "host"}, nil)
+
+	certificateStates = &collector{[]*prometheus.Desc{certificatesDesc, certificateAgeDesc, certificateExpiryDesc}, ofRunning(collectCertificates)}
 )
 
 func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.Metric) {
@@ -145,9 +148,13 @@ func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.M
 	}
 	failures, now := u.withoutCertificate(), time.Now()
 	counts := map[string]int{"valid": 0, "expiring": 0, "expired": 0, "failing": 0}
+	expiries := make(map[string]time.Time)
 	for host := range *u.sites.served.live.Load() {
 		notBefore, notAfter, ok := u.base.Certificate(host)
 		_, hasFailed := failures[host]
+		if ok {
+			expiries[host] = notAfter
+		}
 		switch left := notAfter.Sub(now); {
 		case !ok && hasFailed:
 			counts["failing"]++
@@ -163,12 +170,23 @@ func collectCertificates(_ context.Context, u *Uses, metrics chan<- prometheus.M
 	for state, n := range counts {
 		metrics <- gauge(certificatesDesc, n, state)
 	}
-	longest := slices.SortedFunc(maps.Keys(failures), func(a, b string) int {
-		return cmp.Or(failures[a].Since.Compare(failures[b].Since), cmp.Compare(a, b))
-	})
-	for _, host := range longest[:min(len(longest), maxNamed)] {
-		if site := u.sites.served.at(host); site != nil {
-			metrics <- gauge(certificateAgeDesc, int(now.Sub(failures[host].Since).Seconds()), site.Name, host)
+	send := func(of *prometheus.Desc, host string, n int) {
+		if site := u.sites.served.at(host); site != nil { // still
+			metrics <- gauge(of, n, site.Name, host)
 		}
 	}
+	for _, host := range firstHosts(failures, func(a, b issuance.Failure) int { return a.Since.Compare(b.Since) }) {
+		send(certificateAgeDesc, host, int(now.Sub(failures[host].Since).Seconds()))
+	}
+	for _, host := range firstHosts(expiries, time.Time.Compare) {
+		send(certificateExpiryDesc, host, int(expiries[host].Unix()))
+	}
+}
+
+// firstHosts has the first hosts in an order, as many as a metric may name.
+func firstHosts[V any](of map[string]V, compare func(a, b V) int) []string {
+	hosts := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(compare(of[a], of[b]), cmp.Compare(a, b))
+	})
+	return hosts[:min(len(hosts), maxNamed)]
 }

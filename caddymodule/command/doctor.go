@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/doctor"
+	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
 func doctorCommand() *cobra.Command {
@@ -57,6 +58,13 @@ The exit code is 1 if a check failed. Warnings do not change it.
 		text, file, err := loadConfig(cmd)
 		if err == nil {
 			checked, err = app.Needs(text)
+		}
+		if err == nil {
+			var running *runningCaddy
+			running, err = runningWith(text)
+			checked.WithoutCertificate = func(ctx context.Context) (map[string]trouble.Reason, error) {
+				return running.inState(ctx, trouble.CertificateFailing)
+			}
 		}
 		if err != nil {
 			tell(doctor.Result{Subject: "configuration", Status: doctor.Failed, Message: provisioning.ReplaceAllString(err.Error(), "")})

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -14,7 +15,8 @@ import (
 // failingPage is how many sites in trouble are read at once.
 const failingPage = 500
 
-// listFailing lists the sites in trouble, as the store has them.
+// listFailing lists the sites in trouble, as the store has them, and as the edge on this machine knows for itself
+// if it runs.
 func (s *sitesStore) listFailing(ctx context.Context, out io.Writer) error {
 	store, err := trouble.Open(ctx, s.db)
 	if err != nil {
@@ -24,10 +26,19 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	sources := []trouble.Source{trouble.Known(trouble.KeysLocked, locked)}
+	var unasked error
+	for _, of := range []trouble.State{trouble.CertificateFailing, trouble.WritesPaused} {
+		reasons, err := s.running.inState(ctx, of)
+		if err != nil && !errors.Is(err, errNotRunning) {
+			unasked = fmt.Errorf("what this edge alone knows is not in the list: %w", err)
+		}
+		sources = append(sources, trouble.Known(of, reasons))
+	}
 	isServed := func(site string) bool { return served[site] }
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for after, n := "", 0; ; {
-		list, err := store.List(ctx, trouble.Failing, after, failingPage, isServed, trouble.Known(trouble.KeysLocked, locked))
+		list, err := store.List(ctx, trouble.Failing, after, failingPage, isServed, sources...)
 		if err != nil {
 			return err
 		}
@@ -44,7 +55,7 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer) error {
 			if n == 0 {
 				fmt.Fprintln(out, "No site is in trouble.")
 			}
-			return table.Flush()
+			return errors.Join(table.Flush(), unasked)
 		}
 	}
 }

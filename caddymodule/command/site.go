@@ -185,8 +185,9 @@ func siteListCommand() *cobra.Command {
 Lists the sites in the store.
 
 --failing lists the sites in trouble instead, those of the configuration too: what is
-wrong, since when, when the platform last took a request, and why. What each edge
-knows for itself alone, such as that it tries no writes, is on its admin API.
+wrong, since when, when the platform last took a request, and why. If Caddy runs with
+this configuration on this machine, what its edge alone knows is in the list too: hosts
+without a certificate, and writes that wait because too many had no response.
 `,
 	}
 	failing := list.Flags().Bool("failing", false, "List the sites in trouble, and why")

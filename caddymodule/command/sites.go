@@ -27,6 +27,7 @@ type sitesStore struct {
 	sites   *sites.SQL
 	members *memberstore.SQL
 	db      *database.DB
+	running *runningCaddy
 }
 
 // withSites runs work on the store that the configuration names.
@@ -37,6 +38,10 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 		if err == nil && of.Store == nil && len(of.apis) == 0 && !bytes.Contains(of.text, []byte(`"theme_manifest"`)) {
 			err = edge.ErrNoStore
 		}
+		if err != nil {
+			return err
+		}
+		running, err := runningWith(of.text)
 		if err != nil {
 			return err
 		}
@@ -62,7 +67,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			Store: store, CountPending: members.CountPending,
 		}
 		return explainSites(audited(cmd.Context(), db, func(ctx context.Context) error {
-			return do(ctx, cmd.OutOrStdout(), &sitesStore{editor, store, members, db}, args)
+			return do(ctx, cmd.OutOrStdout(), &sitesStore{editor, store, members, db, running}, args)
 		}))
 	}
 }

@@ -221,8 +221,20 @@ func (e *edge) log(t *testing.T) string {
 // The doctor sees the certificate that a reader would get.
 func TestDoctorSeesCertificates(t *testing.T) {
 	e := startEdge(t, "")
+	got := e.doctor(t, "site daily, certificate of news.example.com")
+	if want := "ok is valid until 20"; !strings.HasPrefix(got, want) {
+		t.Errorf("the doctor says %q, want %q", got, want)
+	}
+	if got, want := e.doctor(t, "certificates of sites"), "ok could all be had that readers asked for"; got != want {
+		t.Errorf("the doctor says %q, want %q", got, want)
+	}
+}
+
+// doctor has what the doctor says of something: the status and the message.
+func (e *edge) doctor(t *testing.T, subject string) string {
+	t.Helper()
 	doctor := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "doctor", "--json", "--config", filepath.Join(e.Folder, "Caddyfile"))
-	output, _ := doctor.Output() // it fails, since this Ghost is a stand-in
+	output, _ := doctor.Output() // it fails, since these Ghosts are stand-ins
 	var report struct {
 		Results []struct{ Subject, Status, Message string }
 	}
@@ -230,14 +242,12 @@ func TestDoctorSeesCertificates(t *testing.T) {
 		t.Fatalf("json.Unmarshal: %v: %s", err, output)
 	}
 	for _, r := range report.Results {
-		if r.Subject == "site daily, certificate of news.example.com" {
-			if r.Status != "ok" || !strings.HasPrefix(r.Message, "is valid until 20") {
-				t.Errorf("%+v, want a certificate that is valid", r)
-			}
-			return
+		if r.Subject == subject {
+			return r.Status + " " + r.Message
 		}
 	}
-	t.Errorf("no result is about the certificate: %s", output)
+	t.Fatalf("no result is about %s: %s", subject, output)
+	return ""
 }
 
 // traces are what strangers could leave behind at the edge.
@@ -425,8 +435,11 @@ func TestCertificateCannotBeHad(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	named := `lychgate_site_certificate_failing_age_seconds{host="astray.example.net",site="astray"} `
-	if lines := e.metrics(t, "lychgate_site_certificate"); len(lines) != 1 || !strings.HasPrefix(lines[0], named) {
+	if lines := e.metrics(t, "lychgate_site_certificate_failing"); len(lines) != 1 || !strings.HasPrefix(lines[0], named) {
 		t.Errorf("metrics: %q, want one that begins with %s", lines, named)
+	}
+	if got, want := e.metrics(t, "lychgate_site_certificate_expiry"), e.expiries(t); !slices.Equal(got, want) {
+		t.Errorf("metrics of when certificates expire: %q, want %q", got, want)
 	}
 	e.visitSites(t)
 
@@ -440,6 +453,30 @@ func TestCertificateCannotBeHad(t *testing.T) {
 	if len(failing.Sites) != 1 || failing.Sites[0].Name != "astray" {
 		t.Errorf("sites in trouble: %+v, want astray", failing.Sites)
 	}
+	config := filepath.Join(e.Folder, "Caddyfile")
+	list, err := exec.CommandContext(t.Context(), caddytest.Build(t), "lychgate", "site", "list", "--failing", "--config", config).CombinedOutput()
+	if err != nil || !regexp.MustCompile(`(?m)^astray +certificate_failing .*  astray\.example\.net: `).Match(list) {
+		t.Errorf("site list --failing = %v, %s, want astray", err, list)
+	}
+	if got, want := e.doctor(t, "certificates of sites"), "warning could not be had for 1 site: astray (astray.example.net: "; !strings.HasPrefix(got, want) {
+		t.Errorf("the doctor says %q, want %q", got, want)
+	}
+}
+
+// expiries has the metric of when the sites' certificates expire, as readers see them.
+func (e *edge) expiries(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, site := range []struct{ name, host string }{{"daily", "news.example.com"}, {"weekly", "weekly.example.org"}} {
+		connected, err := tls.Dial("tcp", "127.0.0.1:"+e.httpsPort, &tls.Config{RootCAs: e.pebble.Roots, ServerName: site.host})
+		if err != nil {
+			t.Fatalf("%s: tls.Dial: %v", site.host, err)
+		}
+		expires := connected.ConnectionState().PeerCertificates[0].NotAfter.Unix()
+		connected.Close()
+		lines = append(lines, fmt.Sprintf("lychgate_site_certificate_expiry_timestamp_seconds{host=%q,site=%q} %s",
+			site.host, site.name, strconv.FormatFloat(float64(expires), 'g', -1, 64)))
+	}
+	return lines
 }
 
 // read decodes an answer of Caddy's admin API.

@@ -1,0 +1,103 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	"github.com/lychgate/caddy-lychgate/trouble"
+)
+
+// askTimeout bounds one request to the running Caddy.
+const askTimeout = 5 * time.Second
+
+// runningCaddy is the Caddy that runs on this machine with a configuration. It is asked on its admin API.
+type runningCaddy struct{ address string }
+
+// errNotRunning means that no Caddy can be asked.
+var errNotRunning = errors.New("no Caddy with this configuration runs on this machine, or it has no admin API")
+
+// runningWith is the Caddy that runs with a configuration in JSON.
+func runningWith(text []byte) (*runningCaddy, error) {
+	var parsed struct {
+		Admin struct {
+			Disabled bool   `json:"disabled"`
+			Listen   string `json:"listen"`
+		} `json:"admin"`
+	}
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	switch {
+	case parsed.Admin.Disabled:
+		return &runningCaddy{}, nil
+	case parsed.Admin.Listen == "":
+		return &runningCaddy{caddy.DefaultAdminListen}, nil
+	}
+	return &runningCaddy{caddy.NewReplacer().ReplaceAll(parsed.Admin.Listen, "")}, nil
+}
+
+// inState has the sites in a state, and why they are. Errors: errNotRunning.
+func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[string]trouble.Reason, error) {
+	if c.address == "" {
+		return nil, errNotRunning
+	}
+	reasons := make(map[string]trouble.Reason)
+	for next := "/lychgate/sites?limit=1000&state=" + url.QueryEscape(string(of)); next != ""; {
+		var page struct {
+			Sites []trouble.Site `json:"sites"`
+			Next  string         `json:"next"`
+		}
+		if err := c.get(ctx, next, &page); err != nil {
+			return nil, err
+		}
+		for _, site := range page.Sites {
+			for _, r := range site.Reasons {
+				if r.State == of {
+					reasons[site.Name] = r
+				}
+			}
+		}
+		next = page.Next
+	}
+	return reasons, nil
+}
+
+// get decodes an answer.
+func (c *runningCaddy) get(ctx context.Context, path string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { // which goes on if Caddy does not answer, as long as the command
+		response, err := caddycmd.AdminAPIRequest(c.address, http.MethodGet, path, nil, nil)
+		if err == nil {
+			defer response.Body.Close()
+			var body []byte
+			if body, err = io.ReadAll(response.Body); err == nil {
+				err = json.Unmarshal(body, into)
+			}
+		}
+		done <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("asking Caddy at %s: no answer in %s", c.address, askTimeout)
+	case err := <-done:
+		if err == nil {
+			return nil
+		}
+		if text := err.Error(); strings.Contains(text, ": connect: ") || strings.Contains(text, "HTTP 404") { // of a Caddy without Lychgate
+			return errNotRunning
+		}
+		return fmt.Errorf("asking Caddy at %s: %w", c.address, err)
+	}
+}
