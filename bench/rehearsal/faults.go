@@ -18,30 +18,38 @@ const (
 const redisAway = time.Second
 
 // phases are the parts of the load, of equal length. Each begins with what its name says.
-var phases = []string{"all is well", "edge B killed", "Redis restarts", "failover", "B comes back", "C reloads"}
+var phases = [...]string{"all is well", "edge B killed", "Redis restarts", "failover", "B comes back", "C reloads"}
 
 // phaseAt is the phase at a time since the start of the load.
 func phaseAt(at time.Duration) int {
 	return min(int(at*time.Duration(len(phases)) / *duration), len(phases)-1)
 }
 
-// fail does to the fleet what happens at the start of each phase but the first.
-func (f *fleet) fail(ctx context.Context, start time.Time) error {
+// span is a time since the start of the load.
+type span struct{ begin, end time.Duration }
+
+// fail does to the fleet what happens at the start of each phase but the first, and returns when it did.
+func (f *fleet) fail(ctx context.Context, w *watcher, start time.Time) (faults []span, err error) {
+	length := *duration / time.Duration(len(phases))
 	for n, do := range []func(context.Context) error{
+		func(context.Context) error { return nil },
 		f.kill, f.restartRedis, f.postgres.failOver, func(context.Context) error { return f.edges[killed].Restart() },
 		func(ctx context.Context) error { return f.edges[reloaded].Reload(ctx) },
 	} {
-		at := *duration * time.Duration(n+1) / time.Duration(len(phases))
-		if err := pause(ctx, time.Until(start.Add(at))); err != nil {
-			return err
-		}
-		begin := time.Now()
+		begin := time.Since(start)
 		if err := do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", phases[n+1], err)
+			return nil, fmt.Errorf("%s: %w", phases[n], err)
 		}
-		fmt.Printf("%3.0f s: %s (%.2f s)\n", at.Seconds(), phases[n+1], time.Since(begin).Seconds())
+		if n > 0 {
+			happened := span{begin, time.Since(start)}
+			faults = append(faults, happened)
+			fmt.Printf("%3.0f s: %s (%.2f s)\n", begin.Seconds(), phases[n], (happened.end - begin).Seconds())
+		}
+		if err := w.until(ctx, n, start.Add(time.Duration(n+1)*length)); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return faults, nil
 }
 
 func (f *fleet) kill(context.Context) (err error) {

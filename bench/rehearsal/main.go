@@ -79,11 +79,21 @@ func run(ctx context.Context) (missed int, err error) {
 	}
 	fmt.Printf("%s with three edges, PostgreSQL with a replica, and Redis; %d cores are shared by everything, with a load average of %.4s before\n",
 		*duration, runtime.NumCPU(), others)
+	w, err := newWatcher(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, w.db.Close()) }()
 	l.start = time.Now()
-	faults := make(chan error, 1)
-	go func() { faults <- f.fail(ctx, l.start) }()
+	var faults []span
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		faults, err = f.fail(ctx, w, l.start)
+		done <- err
+	}()
 	l.run(ctx)
-	if err := <-faults; err != nil {
+	if err := <-done; err != nil {
 		return 0, err
 	}
 	v, err := p.verify(ctx, f)
@@ -94,5 +104,7 @@ func run(ctx context.Context) (missed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return report(l.kinds, v, memory), f.ghost.Problem()
+	missed = report(l.kinds, faults, v, memory)
+	w.print()
+	return missed, f.ghost.Problem()
 }

@@ -30,6 +30,7 @@ type postgres struct {
 	primary *dbtest.Server
 	replica *exec.Cmd
 	second  string // the connection string of the replica alone
+	pids    []int  // of both servers
 	folder  string
 	ended   chan struct{} // closed when the replica has ended
 }
@@ -54,6 +55,11 @@ func (p *postgres) replicate(ctx context.Context) (err error) {
 	if p.folder, err = os.MkdirTemp("", "lychgate-replica-"); err != nil {
 		return err
 	}
+	pid, err := p.primaryPID(ctx)
+	if err != nil {
+		return err
+	}
+	p.pids = []int{pid}
 	config, err := pgx.ParseConfig(p.primary.Source)
 	if err != nil {
 		return err
@@ -87,6 +93,7 @@ func (p *postgres) replicate(ctx context.Context) (err error) {
 	if err := p.replica.Start(); err != nil {
 		return err
 	}
+	p.pids = append(p.pids, p.replica.Process.Pid)
 	p.ended = make(chan struct{})
 	go func() {
 		_ = p.replica.Wait() // the log says why it ended
@@ -155,25 +162,26 @@ func (p *postgres) await(ctx context.Context, db *database.DB, query string) err
 	}
 }
 
-// failOver ends the first server as a power cut would, and has the replica take writes.
-func (p *postgres) failOver(ctx context.Context) error {
+// primaryPID is the process ID of the first server.
+func (p *postgres) primaryPID(ctx context.Context) (int, error) {
 	var data string
 	err := withDatabase(ctx, p.primary.Source, func(db *database.DB) error {
 		return db.Read.QueryRowContext(ctx, "SHOW data_directory").Scan(&data)
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(first)
-	if err != nil {
-		return err
-	}
-	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil { // PostgreSQL's immediate shutdown: nothing is written any more
+	return strconv.Atoi(first)
+}
+
+// failOver ends the first server as a power cut would, and has the replica take writes.
+func (p *postgres) failOver(ctx context.Context) error {
+	if err := syscall.Kill(p.pids[0], syscall.SIGQUIT); err != nil { // PostgreSQL's immediate shutdown: nothing is written any more
 		return err
 	}
 	return withDatabase(ctx, p.second, func(db *database.DB) error {

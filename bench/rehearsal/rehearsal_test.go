@@ -74,6 +74,42 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// A goal that is missed in one part of the run is not hidden by the others, and of what fails only what a
+// CRM wrote while something happened is no fault.
+func TestGoals(t *testing.T) {
+	length := *duration / time.Duration(len(phases))
+	faults := []span{{length, length + time.Second}}
+	many := func(slow int) (list []sample) { // in the first phase all are quick, and in the second some are not
+		for n := range 2000 {
+			took := time.Millisecond
+			if n < slow {
+				took = time.Second
+			}
+			list = append(list, sample{due: length + time.Duration(n), took: took}, sample{took: time.Millisecond})
+		}
+		return list
+	}
+	failed := func(due time.Duration) []sample {
+		return append(many(0), sample{due: due, took: time.Millisecond, isFailed: true})
+	}
+	tests := map[string]struct {
+		kind *kind
+		want int
+	}{
+		"all is well":                        {&kind{name: "lookup", samples: many(19)}, 0},
+		"slow in one part":                   {&kind{name: "lookup", samples: many(20)}, 1},
+		"a lookup failed":                    {&kind{name: "lookup", samples: failed(length)}, 1},
+		"a create failed that was under way": {&kind{name: "create", isOfCRM: true, samples: failed(length + time.Second)}, 0},
+		"a create failed later":              {&kind{name: "create", isOfCRM: true, samples: failed(length + 2*time.Second)}, 1},
+		"a create failed before":             {&kind{name: "create", isOfCRM: true, samples: failed(length - 2*time.Millisecond)}, 1},
+	}
+	for name, test := range tests {
+		if got := checkGoals([]*kind{test.kind}, faults, verdict{}); got != test.want {
+			t.Errorf("%s: checkGoals = %d, want %d missed", name, got, test.want)
+		}
+	}
+}
+
 // A client asks another edge once, and no third time, when one fails; and takes a refusal of what it
 // asked for as the response.
 func TestRetries(t *testing.T) {
