@@ -22,6 +22,10 @@ const (
 	// compareTimeout is how long a process may take between two signs of life
 	// before another goes on with its comparison.
 	compareTimeout = 4 * time.Minute
+
+	// compareTurn is how long a comparison goes on before other sites have their turn: a list of
+	// members may be long, or have no end.
+	compareTurn = time.Minute
 )
 
 func newOwner() members.Lease { return members.Lease{Owner: rand.Text()} }
@@ -103,8 +107,13 @@ func (s comparer) compareDue(ctx context.Context) (next, rest time.Duration) {
 		return 0, 0 // until the platform responds
 	}
 	begin := s.Now()
-	err := s.compareIfDue(ctx)
-	took := s.Now().Sub(begin)
+	isLeft, err := s.compareIfDue(ctx)
+	s.took += s.Now().Sub(begin)
+	if isLeft {
+		return time.Millisecond, 0
+	}
+	took := s.took
+	s.took = 0
 	if err == nil {
 		return s.untilComparison(), took
 	}
@@ -137,37 +146,38 @@ func (s comparer) untilComparison() time.Duration {
 }
 
 // compareIfDue compares if that was requested, was begun and not ended, is due
-// again, or if the platform has not as many members as it should have.
-func (s comparer) compareIfDue(ctx context.Context) error {
+// again, or if the platform has not as many members as it should have. isLeft means
+// that its turn ended before it did.
+func (s comparer) compareIfDue(ctx context.Context) (isLeft bool, err error) {
 	if s.later.due(s.Now()) {
 		if err := s.requestComparison(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 	isRequested, isOdd := s.isRequested.Swap(false), s.isOdd.Swap(false)
 	if s.compared.isKnown && !isRequested && !isOdd && (s.Reconcile == 0 || s.Now().Before(s.compared.next)) {
-		return nil
+		return false, nil
 	}
 	c, err := s.Store.FindComparison(ctx, s.name)
 	if err != nil {
 		s.isOdd.CompareAndSwap(false, isOdd) // for the next attempt
-		return err
+		return false, err
 	}
 	if s.note(c); !s.isDue(c) && !isOdd {
-		return nil
+		return false, nil
 	}
 	lease := s.compareBy
 	lease.Until = s.Now().Add(compareTimeout)
 	claimed, err := s.Store.ClaimComparison(ctx, s.name, lease)
 	switch {
 	case errors.Is(err, members.ErrConflict):
-		return nil // another process compares
+		return false, nil // another process compares
 	case err != nil:
 		s.isOdd.CompareAndSwap(false, isOdd) // for the next attempt
-		return err
+		return false, err
 	}
 	if s.note(claimed); !s.isDue(claimed) && claimed.FinishedAt.After(c.FinishedAt) {
-		return s.giveUp(ctx, claimed, lease) // another process was sooner
+		return false, s.giveUp(ctx, claimed, lease) // another process was sooner
 	}
 	return s.compareAll(ctx, claimed, lease)
 }
@@ -178,10 +188,12 @@ func (s comparer) isDue(c Comparison) bool {
 	return c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt) || s.Reconcile > 0 && s.Now().Sub(c.FinishedAt) >= s.interval()
 }
 
-// compareAll goes on with a comparison, or starts a new one, until it is done.
-func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Lease) error {
+// compareAll goes on with a comparison, or starts a new one, until it is done or its turn ends.
+func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Lease) (isLeft bool, err error) {
+	turn := s.Now().Add(compareTurn)
 	if c.LastID == "" || !c.FinishedAt.Before(c.StartedAt) {
 		c.LastID, c.StartedAt, c.Surplus, c.Served = "", s.Now(), 0, c.Requested
+		s.applied = applied{}
 	}
 	save := func() error { return s.Store.SaveComparison(ctx, c, lease) }
 	renew := func() error { // so that no other process begins when a page takes long
@@ -191,10 +203,13 @@ func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Le
 		}
 		return nil
 	}
-	var added, changed, removed, failed int
 	for w := startWalk(c.LastID); !w.done; {
 		if s.isOver.Load() {
-			return s.giveUp(ctx, c, lease) // for the site that is in place of this one
+			return false, s.giveUp(ctx, c, lease) // for the site that is in place of this one
+		}
+		if !s.Now().Before(turn) {
+			s.isRequested.Store(true)
+			return true, s.giveUp(ctx, c, lease)
 		}
 		var step Compared
 		err := s.call(ctx, func(ctx context.Context) (err error) {
@@ -202,22 +217,22 @@ func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Le
 			return err
 		})
 		if err != nil {
-			return errors.Join(err, s.giveUp(ctx, c, lease))
+			return false, errors.Join(err, s.giveUp(ctx, c, lease))
 		}
 		c.LastID, c.Surplus = w.at.after, c.Surplus+len(step.Skipped)
-		added, changed, removed, failed = added+step.Added, changed+step.Changed, removed+step.Removed, failed+len(step.Failed)
+		s.applied.count(step)
 		lease.Until = s.Now().Add(compareTimeout)
 		if w.done {
 			c.LastID, c.FinishedAt, lease.Until = "", s.Now(), time.Time{}
 		}
 		if err := save(); err != nil {
-			return errors.Join(err, s.giveUp(ctx, c, lease))
+			return false, errors.Join(err, s.giveUp(ctx, c, lease))
 		}
 	}
 	s.note(c)
-	s.logger().Info("compared members with platform", zap.Int("added", added), zap.Int("changed", changed),
-		zap.Int("removed", removed), zap.Int("skipped", c.Surplus), zap.Int("failed", failed))
-	return nil
+	s.logger().Info("compared members with platform", zap.Int("added", s.applied.added), zap.Int("changed", s.applied.changed),
+		zap.Int("removed", s.applied.removed), zap.Int("skipped", c.Surplus), zap.Int("failed", s.applied.failed))
+	return false, nil
 }
 
 // giveUp lets any process go on with a comparison from where it is.

@@ -25,7 +25,8 @@ func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
 	if err := (comparer{s.site(site)}).checkCount(ctx); err != nil {
 		return err
 	}
-	return (comparer{s.site(site)}).compareIfDue(ctx)
+	_, err := (comparer{s.site(site)}).compareIfDue(ctx)
+	return err
 }
 
 func (s *Sync) Register(ctx context.Context, site string) error {

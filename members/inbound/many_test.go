@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +119,17 @@ func (s *idle) CountOnPlatform(context.Context, string) (int, error) {
 func (s *idle) Reconcile(context.Context, inbound.Differences) (left inbound.Differences, err error) {
 	s.query(func() {})
 	return left, nil
+}
+
+// Find has each member as endless has it.
+func (s *idle) Find(_ context.Context, key members.Key) (r members.Record, err error) {
+	s.query(func() { r.PlatformID = key.PlatformID })
+	return r, nil
+}
+
+func (s *idle) EmailLingers(context.Context, string, string, string) (bool, error) {
+	s.query(func() {})
+	return false, nil
 }
 
 func (s *idle) FindWebhook(_ context.Context, site string) (w inbound.Webhook, err error) {
@@ -270,6 +284,61 @@ func many(t *testing.T, sites int, hangs func(i int) func() bool, do func(*inbou
 func siteName(i int) string { return fmt.Sprintf("site%05d", i) }
 
 func all(string) bool { return true }
+
+// endless is a platform whose list of members has no end, as somebody may make one.
+type endless struct {
+	empty
+	pages atomic.Int64
+}
+
+func (p *endless) List(ctx context.Context, after string, since time.Time) (page []platform.Member, left int, err error) {
+	p.pages.Add(1)
+	<-time.After(400 * time.Millisecond)
+	number, _ := strconv.Atoi(after)
+	for i := range 25 {
+		page = append(page, platform.Member{ID: fmt.Sprintf("%012d", number+i+1)})
+	}
+	_, _, err = p.empty.List(ctx, after, since)
+	return page, len(page), err
+}
+
+// Lists of members without an end do not keep others from being compared, nor the members that were
+// changed from being caught up on.
+func TestEndlessLists(t *testing.T) {
+	const endlessSites, others = 60, 10
+	synctest.Test(t, func(t *testing.T) {
+		c := newPlatforms()
+		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop()})
+		var hostile []*endless
+		for i := range endlessSites + others {
+			site := inbound.Site{WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour}
+			if i < endlessSites {
+				p := &endless{empty: empty{platforms: c, site: siteName(i)}}
+				hostile = append(hostile, p)
+				site.Platform = p
+			} else {
+				site.Platform = &empty{platforms: c, site: siteName(i)}
+			}
+			s.Put(siteName(i), site)
+		}
+		stop := start(t, s)
+		<-time.After(20 * time.Minute)
+		for _, method := range []string{"list", "changes"} {
+			if n := len(c.at(method, func(site string) bool { return site >= siteName(endlessSites) })); n != others {
+				t.Errorf("%s: %d of %d sites whose lists end had their turn", method, n, others)
+			}
+		}
+		least, most := int64(math.MaxInt64), int64(0)
+		for _, p := range hostile {
+			n := p.pages.Load()
+			least, most = min(least, n), max(most, n)
+		}
+		if least == 0 || most > 4*least {
+			t.Errorf("sites had %d to %d pages, want about as many each", least, most)
+		}
+		stop()
+	})
+}
 
 // 10,000 sites do not load the store or the machine: their first polls are spread, and
 // an idle process hardly asks the store.

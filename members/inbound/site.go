@@ -100,6 +100,8 @@ type site struct {
 	isOdd       atomic.Bool    // the number of members, so they are to be compared
 	count       counting       // by the task counts
 	compared    lastComparison // by the task compares
+	applied     applied        // by the task compares
+	took        time.Duration  // by the task compares, its turns until it rests
 	webhook     registered     // by the task webhooks
 	compareBy   members.Lease
 }
@@ -151,6 +153,16 @@ type counting struct {
 type lastComparison struct {
 	isKnown bool
 	next    time.Time // when the next one is due
+}
+
+// applied counts what this process has applied of the comparison under way.
+type applied struct{ added, changed, removed, failed int }
+
+func (a *applied) count(step Compared) {
+	a.added += step.Added
+	a.changed += step.Changed
+	a.removed += step.Removed
+	a.failed += len(step.Failed)
 }
 
 // registered is what is known of the webhook. What is due is looked at in the

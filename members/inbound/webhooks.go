@@ -30,6 +30,10 @@ const (
 	// catchUpInterval is how often the platform is asked for changes of which no
 	// event came.
 	catchUpInterval = time.Hour
+
+	// maxCatchUp bounds the members that are caught up on one by one. If more were changed, all
+	// are compared, which takes turns with the other sites.
+	maxCatchUp = 1000
 )
 
 // checkWebhook has the platform send webhook events, and catches up on what was
@@ -126,9 +130,10 @@ func (s *site) catchUp(ctx context.Context) error {
 }
 
 // catchUpSince refreshes the members that were changed on the platform since a
-// time.
+// time, or asks for a comparison if they are too many.
 func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 	const skew = time.Minute // between the two clocks
+	seen := 0
 	for at := startPaging(""); ; {
 		var page []platform.Member
 		err := s.callIn(ctx, s.polls, func(ctx context.Context) (err error) {
@@ -140,6 +145,9 @@ func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 		}
 		if err := at.next(page); err != nil {
 			return err
+		}
+		if seen += len(page); seen > maxCatchUp {
+			return s.CompareSoon(ctx, s.name)
 		}
 		for part := range slices.Chunk(page, refreshesPerSlot) {
 			if err := s.call(ctx, func(ctx context.Context) error { return s.refreshChanged(ctx, part) }); err != nil {
