@@ -112,6 +112,7 @@ func startEdge(t testing.TB, dns *dnstest.Server, config string) *edge {
 	}
 	caddytest.ShowLog(t, e.logFile)
 	e.load(config)
+	caddytest.UntilStoreOpens(t, e.logFile)
 	t.Cleanup(func() {
 		if admin == "" { // Caddy's admin API outlives its configuration until another has none
 			e.load("{\n{{global}}\nadmin off\n}\n")

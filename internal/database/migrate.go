@@ -28,30 +28,38 @@ func (s Schema) Migrate(ctx context.Context, db *DB) (err error) {
 	if err != nil {
 		return err
 	}
+	if isDone, err := s.isMigrated(ctx, db); err != nil || isDone {
+		return err
+	}
 	if db.Kind == Postgres {
-		unlock, err := lockMigrations(ctx, db)
-		if err != nil {
-			return fmt.Errorf("migrating %s: %w", s.Name, err)
+		unlock, lockErr := lockMigrations(ctx, db)
+		if lockErr != nil {
+			return fmt.Errorf("migrating %s: %w", s.Name, lockErr)
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	// SQLite has no lock that would span a migration and goose's own note of
 	// it. Whoever comes second fails, and finds everything done the next time.
 	for attempt := 1; ; attempt++ {
-		v, err := s.Version(ctx, db)
-		if err != nil {
+		if isDone, err := s.isMigrated(ctx, db); err != nil || isDone {
 			return err
-		}
-		if !v.IsUsable() {
-			return fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", s.Name, v.Has, v.Known)
-		}
-		if v.Has >= v.Known {
-			return nil
 		}
 		if err = s.up(ctx, db, provider); err != nil && (db.Kind == Postgres || attempt == 3) {
 			return fmt.Errorf("migrating %s: %w", s.Name, err)
 		}
 	}
+}
+
+// isMigrated reports whether the tables can be used as they are.
+func (s Schema) isMigrated(ctx context.Context, db *DB) (bool, error) {
+	v, err := s.Version(ctx, db)
+	if err != nil {
+		return false, err
+	}
+	if !v.IsUsable() {
+		return false, fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", s.Name, v.Has, v.Known)
+	}
+	return v.Has >= v.Known, nil
 }
 
 // compatible is the table of the lowest versions that may still be used. A migration after

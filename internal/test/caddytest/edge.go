@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // timeout is how long an edge may take to start or to stop, on a loaded machine.
@@ -82,6 +83,7 @@ func New(t testing.TB, caddyfile string, values Values) *Edge {
 		t.Fatalf("Start: %v", err)
 	}
 	ShowLog(t, e.LogFile)
+	UntilStoreOpens(t, e.LogFile)
 	t.Cleanup(func() {
 		if err := e.Stop(); err != nil {
 			t.Errorf("e.Stop: %v", err)
@@ -89,6 +91,30 @@ func New(t testing.TB, caddyfile string, values Values) *Edge {
 	})
 	return e
 }
+
+// UntilStoreOpens waits, where an edge has started without its PostgreSQL because that was slow, as a busy
+// machine makes it, until the edge has opened it. It does not wait for one that is away.
+func UntilStoreOpens(t testing.TB, logFile string) {
+	t.Helper()
+	wait.Until(t, func() string {
+		log, err := os.ReadFile(logFile)
+		if err != nil {
+			return err.Error()
+		}
+		_, after, isSlow := strings.Cut(string(log), slowStore)
+		if !isSlow || strings.Contains(after, `"the store answers"`) {
+			return ""
+		}
+		line, _, _ := strings.Cut(after, "\n")
+		if strings.Contains(line, "connect") { // it cannot be connected to
+			return ""
+		}
+		return "the store does not open: " + line
+	})
+}
+
+// slowStore is what an edge logs that starts without its store.
+const slowStore = `"msg":"cannot open the store; retrying until it responds"`
 
 // Folder makes a folder for a test, which is removed when the test ends. Unlike [testing.T.TempDir] it has not the
 // test's name, so that a socket in it can be opened, whose path has 103 bytes at most on macOS, and 107 on Linux.
