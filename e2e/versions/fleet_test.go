@@ -3,6 +3,7 @@ package versions
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ const (
 	{{global}}
 	lychgate {
 		store postgres {{store}}
+		secret 0123456789abcdef0123456789abcdef
 		site daily {
 			hosts localhost
 			platform ghost {{ghost}} {
@@ -58,7 +60,7 @@ const (
 	}
 }
 
-http://localhost:{{port}} {
+http://:{{port}} {
 	inbox_provider {
 		limit 60000 1m
 	}
@@ -264,7 +266,7 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (f *fleet) send(r *http.Request, edge int) (*http.Response, error) {
 	sent := r.Clone(r.Context())
-	sent.Host, sent.URL.Host = r.URL.Host, "127.0.0.1:"+f.ports[edge]
+	sent.Host, sent.URL.Host = cmp.Or(r.Host, r.URL.Host), "127.0.0.1:"+f.ports[edge]
 	if r.GetBody != nil {
 		body, err := r.GetBody()
 		if err != nil {
@@ -280,6 +282,7 @@ type caller struct {
 	fleet  *fleet
 	client *http.Client
 	header http.Header
+	host   string // that is asked for, empty for that of the fleet
 }
 
 func (f *fleet) newCaller(header ...string) *caller {
@@ -289,7 +292,7 @@ func (f *fleet) newCaller(header ...string) *caller {
 		f.t.Fatalf("cookiejar.New: %v", err)
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // of redirections only the cookies matter
-	c := &caller{f, &http.Client{Transport: f, Jar: jar, CheckRedirect: stay}, http.Header{"Origin": {f.base}, "Sec-Fetch-Site": {"same-origin"}}}
+	c := &caller{fleet: f, client: &http.Client{Transport: f, Jar: jar, CheckRedirect: stay}, header: http.Header{"Origin": {f.base}, "Sec-Fetch-Site": {"same-origin"}}}
 	for n := 0; n < len(header); n += 2 {
 		c.header.Set(header[n], header[n+1])
 	}
@@ -316,6 +319,7 @@ func (c *caller) try(ctx context.Context, edge int, method, path string, body an
 	if err != nil {
 		return 0, err.Error()
 	}
+	request.Host = cmp.Or(c.host, request.Host)
 	request.Header = c.header.Clone()
 	maps.Copy(request.Header, header)
 	if contentType != "" {

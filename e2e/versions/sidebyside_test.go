@@ -66,6 +66,9 @@ type member struct {
 	Count      int
 }
 
+// The edges of [TestSideBySide].
+const lastLychgate, thisLychgate = 0, 1
+
 // callers are the programs of a CRM and of a shop, and two readers.
 type callers struct{ crm, shop, jane, john *caller }
 
@@ -76,6 +79,7 @@ func (f *fleet) exchange(c *callers, first, second int, mark string, want conten
 	e := f.exchangeEvent(first, second, mark, want)
 	f.exchangeRegistrations(c, first, second, mark)
 	f.exchangeSlot(first, second, e)
+	f.exchangeSite(first, second, mark)
 }
 
 func (f *fleet) exchangeMembers(crm, shop *caller, first, second int, mark string, want content) {
@@ -200,6 +204,58 @@ func (f *fleet) exchangeSlot(first, second int, e event) {
 	if posts := homepage.Sections[0].Slots[0].Posts; len(posts) != 1 || posts[0].ID != e.Post.ID {
 		f.t.Errorf("a slot that edge %d filled, at edge %d: got %v, want the post %s alone", first, second, posts, e.Post.ID)
 	}
+}
+
+// exchangeSite has two edges manage a site in the store. The last release does not know of labels, and leaves
+// them as they are.
+func (f *fleet) exchangeSite(first, second int, mark string) {
+	f.t.Helper()
+	type site struct {
+		Hosts  []string
+		Labels []string
+	}
+	admin := func(edge int) *caller {
+		return &caller{fleet: f, client: caddytest.Admin(f.edges[edge].AdminSocket), header: http.Header{}}
+	}
+	path, host := "/lychgate/sites/stored-"+mark, mark+".example.org"
+	admin(first).do(first, "POST", "/lychgate/sites", map[string]any{"name": "stored-" + mark, "hosts": []string{host}, "platform": map[string]string{"kind": "none"}}, nil)
+	admin(thisLychgate).do(thisLychgate, "PATCH", path, map[string]any{"labels": []string{"acme"}}, nil)
+	admin(second).do(second, "PATCH", path, map[string]any{"hosts": []string{host, "www." + host}}, nil)
+	admin(lastLychgate).do(lastLychgate, "PATCH", path, map[string]any{"hosts": []string{"www." + host, "new." + host}}, nil)
+	var kept site
+	admin(thisLychgate).do(thisLychgate, "GET", path, nil, &kept)
+	if diff := cmp.Diff(site{[]string{"www." + host, "new." + host}, []string{"acme"}}, kept); diff != "" {
+		f.t.Errorf("a site in the store (-want +got):\n%s", diff)
+	}
+
+	var integration struct{ Key string }
+	admin(second).do(second, "POST", path+"/integrations", map[string]string{"name": "crm"}, &integration)
+	stored := f.newCaller("Authorization", "Bearer "+integration.Key)
+	stored.host = "new." + host
+	const members = "/integration/members"
+	for _, edge := range []int{first, second} {
+		email := fmt.Sprintf("stored%d@example.com", edge)
+		wait.Until(f.t, func() string {
+			if status, text := stored.try(f.t.Context(), edge, "POST", members, map[string]string{"email": email}, http.Header{"Idempotency-Key": {email}}); status >= 300 || status == 0 {
+				return fmt.Sprintf("creating a member of a site in the store at edge %d: got %d, %s, want a success", edge, status, text)
+			}
+			return ""
+		})
+	}
+	for edge := range f.edges {
+		for _, of := range []int{first, second} {
+			stored.do(edge, "GET", fmt.Sprintf("%s/stored%d@example.com", members, of), nil, nil)
+		}
+	}
+	admin(first).do(first, "DELETE", path, nil, nil)
+	wait.Until(f.t, func() string {
+		for edge := range f.edges {
+			if status, text := stored.try(f.t.Context(), edge, "GET", members+"/stored0@example.com", nil, nil); status != http.StatusNotFound || !strings.Contains(text, "no site") {
+				return fmt.Sprintf("a member of a site that was removed, at edge %d: got %d, %s, want no such site", edge, status, text)
+			}
+		}
+		return ""
+	})
 }
 
 // leavePending has one edge write while Ghost is away, and end. The other one delivers it.
