@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -27,6 +28,9 @@ func scopeOf(r *http.Request) config.Scope {
 	return token.Labels
 }
 
+// requestTimeout is how long the store may take for a request.
+const requestTimeout = time.Minute
+
 // authorized has an endpoint answer requests with a token of the running configuration, or all if that
 // has none. What they change is logged as the token's.
 func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
@@ -45,7 +49,9 @@ func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.
 				return apiError(http.StatusUnauthorized, errors.New("send an admin token of the configuration, as in: Authorization: Bearer …"))
 			}
 		}
-		ctx := context.WithValue(r.Context(), tokenKey{}, token)
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		ctx = context.WithValue(ctx, tokenKey{}, token)
 		return hideProblem(r, token, serve(w, r.WithContext(audit.With(ctx, running.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI, ID: token.Name}))))
 	}
 }

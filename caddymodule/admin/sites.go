@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
@@ -34,9 +32,6 @@ const (
 	// maxSitesPage how many at most.
 	sitesPage    = 100
 	maxSitesPage = 1000
-
-	// sitesTimeout is how long the store may take for a request.
-	sitesTimeout = time.Minute
 )
 
 // serveSites answers a request at sitesPath or below.
@@ -53,9 +48,6 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), sitesTimeout)
-	defer cancel()
-	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, maxSitesBody)
 	err = siteEdit{editor, app.Edge.Stored()}.serve(w, r, names)
 	if errors.Is(err, sites.ErrNotFound) && len(names) > 0 && len(editor.Scope) == 0 && app.Sites[names[0]] != nil {

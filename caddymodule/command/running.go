@@ -1,19 +1,23 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
@@ -21,7 +25,10 @@ import (
 const askTimeout = 5 * time.Second
 
 // runningCaddy is the Caddy that runs on this machine with a configuration. It is asked on its admin API.
-type runningCaddy struct{ address string }
+type runningCaddy struct {
+	address string // empty for no admin API
+	header  http.Header
+}
 
 // errNotRunning means that no Caddy can be asked.
 var errNotRunning = errors.New("no Caddy with this configuration runs on this machine, or it has no admin API")
@@ -33,17 +40,26 @@ func runningWith(text []byte) (*runningCaddy, error) {
 			Disabled bool   `json:"disabled"`
 			Listen   string `json:"listen"`
 		} `json:"admin"`
+		Apps struct {
+			Lychgate config.Config `json:"lychgate"`
+		} `json:"apps"`
 	}
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	switch {
-	case parsed.Admin.Disabled:
+	if parsed.Admin.Disabled {
 		return &runningCaddy{}, nil
-	case parsed.Admin.Listen == "":
-		return &runningCaddy{caddy.DefaultAdminListen}, nil
 	}
-	return &runningCaddy{caddy.NewReplacer().ReplaceAll(parsed.Admin.Listen, "")}, nil
+	replacer := caddy.NewReplacer()
+	c := &runningCaddy{address: cmp.Or(replacer.ReplaceAll(parsed.Admin.Listen, ""), caddy.DefaultAdminListen)}
+	tokens := parsed.Apps.Lychgate.AdminTokens
+	for _, name := range slices.Sorted(maps.Keys(tokens)) {
+		if len(tokens[name].Labels) == 0 { // it may see all sites
+			c.header = http.Header{"Authorization": {"Bearer " + replacer.ReplaceAll(tokens[name].Key, "")}}
+			break
+		}
+	}
+	return c, nil
 }
 
 // inState has the sites in a state, and why they are. Errors: errNotRunning.
@@ -78,7 +94,7 @@ func (c *runningCaddy) get(ctx context.Context, path string, into any) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { // which goes on if Caddy does not answer, as long as the command
-		response, err := caddycmd.AdminAPIRequest(c.address, http.MethodGet, path, nil, nil)
+		response, err := caddycmd.AdminAPIRequest(c.address, http.MethodGet, path, c.header, nil)
 		if err == nil {
 			defer response.Body.Close()
 			var body []byte

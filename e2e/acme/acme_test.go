@@ -45,6 +45,8 @@ type edge struct {
 	httpPort, httpsPort string
 }
 
+const adminToken = "0123456789abcdef0123456789abcdef-token"
+
 const caddyfile = `
 {
 	{{global}}
@@ -66,6 +68,9 @@ const caddyfile = `
 			platform ghost {{daily}} {
 				admin_key {{key}}
 			}
+		}
+		admin_token operator {
+			key ` + adminToken + `
 		}
 		store sqlite {{folder}}/lychgate.db
 		secret 0123456789abcdef0123456789abcdef
@@ -101,10 +106,27 @@ func startEdge(t *testing.T, challenges string) *edge {
 // adminKey has the shape of one.
 var adminKey = "1:" + strings.Repeat("a", 64)
 
+// admin makes a client of the admin API, with the operator's token.
+func (e *edge) admin() *http.Client {
+	client := caddytest.Admin(e.AdminSocket)
+	client.Transport = withToken{client.Transport}
+	return client
+}
+
+type withToken struct{ http.RoundTripper }
+
+func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+adminToken)
+	return t.RoundTripper.RoundTrip(r)
+}
+
+func (t withToken) CloseIdleConnections() { t.RoundTripper.(*http.Transport).CloseIdleConnections() }
+
 // add adds a site to the store.
 func (e *edge) add(t *testing.T, site string) {
 	t.Helper()
-	client := caddytest.Admin(e.AdminSocket)
+	client := e.admin()
 	defer client.CloseIdleConnections()
 	response, err := client.Post("http://caddy/lychgate/sites", "application/json", strings.NewReader(site))
 	if err != nil {
@@ -370,7 +392,7 @@ var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 // heap is in bytes, after a garbage collection.
 func (e *edge) heap(t *testing.T) int {
 	t.Helper()
-	client := caddytest.Admin(e.AdminSocket)
+	client := e.admin()
 	defer client.CloseIdleConnections()
 	profile, err := get(client, "http://localhost/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
@@ -482,7 +504,7 @@ func (e *edge) expiries(t *testing.T) (lines []string) {
 // read decodes an answer of Caddy's admin API.
 func (e *edge) read(t *testing.T, path string, into any) {
 	t.Helper()
-	client := caddytest.Admin(e.AdminSocket)
+	client := e.admin()
 	defer client.CloseIdleConnections()
 	body, err := get(client, "http://localhost"+path)
 	if err == nil {
@@ -496,7 +518,7 @@ func (e *edge) read(t *testing.T, path string, into any) {
 // metrics lists those that begin with something.
 func (e *edge) metrics(t *testing.T, prefix string) (lines []string) {
 	t.Helper()
-	client := caddytest.Admin(e.AdminSocket)
+	client := e.admin()
 	defer client.CloseIdleConnections()
 	all, err := get(client, "http://localhost/metrics")
 	if err != nil {

@@ -62,7 +62,7 @@ func PostgresSource(t testing.TB) string {
 	}
 	source += separator + "search_path=" + url.QueryEscape(schema)
 	if mode := os.Getenv("LYCHGATE_TEST_PGBOUNCER"); mode != "" {
-		return PgBouncer(t, source, mode)
+		return PgBouncer(t, source, mode, "default_pool_size = 40") // for two edges in the mode session
 	}
 	return source
 }
