@@ -95,10 +95,10 @@ func (w *watcher) note(ctx context.Context, u *usage) {
 // read reads the CPU time of all parts. That of one that does not run is 0.
 func (w *watcher) read() {
 	w.at = time.Now()
+	w.cpu = [len(parts)]time.Duration{}
 	for n, e := range w.fleet.edges {
 		w.cpu[n], _ = benchtest.CPU(e.PID())
 	}
-	w.cpu[3] = 0
 	for _, pid := range w.fleet.postgres.pids {
 		cpu, _ := benchtest.FamilyCPU(pid)
 		w.cpu[3] += cpu

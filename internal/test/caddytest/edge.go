@@ -185,8 +185,13 @@ func (e *Edge) run(args ...string) error {
 	return nil
 }
 
-// PID is that of Caddy's process.
-func (e *Edge) PID() int { return e.process.Process.Pid }
+// PID is that of Caddy's process, 0 while none runs.
+func (e *Edge) PID() int {
+	if e.process == nil {
+		return 0
+	}
+	return e.process.Process.Pid
+}
 
 // Stop ends the edge with SIGTERM, as a service manager does. It does nothing
 // after Kill.
