@@ -97,6 +97,9 @@ const (
 	// waitTimeout is how long a reader waits for one of these.
 	waitTimeout = 2 * time.Second
 
+	// reconnectingInterval is how often who waits for a read looks whether the store went away.
+	reconnectingInterval = 20 * time.Millisecond
+
 	// readTimeout bounds a read of the store, for which several readers may wait.
 	readTimeout = 5 * time.Second
 )
@@ -211,14 +214,15 @@ func (s Settings) messages() string {
 // ErrBusy, those of write, and those of the store.
 func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Context, siteVersion) (*page, error)) (*Response, error) {
 	cached := f.pages.acquire(key)
-	site, err := f.site(ctx, key.site)
+	site, err := f.site(ctx, key.site, cached != nil)
 	if cached != nil && (err != nil || cached.version == site.version && time.Now().Before(cached.until)) {
 		return f.response(cached), nil //nolint:nilerr // while the store is away, responses are repeated
 	}
 	if err != nil {
 		return nil, err
 	}
-	made, err, _ := f.flights.Do(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), func() (any, error) {
+	mayRepeat := cached != nil && cached.version == site.version
+	made, err := f.fly(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), mayRepeat, func() (any, error) {
 		var p *page
 		err := f.read(ctx, func(ctx context.Context) (err error) {
 			if p, err = write(ctx, site); err == nil {
@@ -229,7 +233,7 @@ func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Cont
 		})
 		return p, err
 	})
-	if err != nil && cached != nil && cached.version == site.version && !errors.Is(err, ErrNotFound) {
+	if err != nil && mayRepeat && !errors.Is(err, ErrNotFound) {
 		return f.response(cached), nil
 	}
 	if cached != nil {
@@ -265,12 +269,37 @@ func (f *Feed) read(ctx context.Context, query func(context.Context) error) erro
 	return query(reading)
 }
 
-// site may be as old as versionTTL.
-func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
+// errReconnecting means that the store went away a moment ago.
+var errReconnecting = errors.New("the store is being connected to again")
+
+// fly does something once for all who ask for it at a time. Who has an older answer does not wait while the
+// store is connected to again: the error is errReconnecting.
+func (f *Feed) fly(key string, hasOlder bool, do func() (any, error)) (any, error) {
+	flight := f.flights.DoChan(key, do)
+	var look <-chan time.Time
+	if hasOlder {
+		ticker := time.NewTicker(reconnectingInterval)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	for {
+		select {
+		case landed := <-flight:
+			return landed.Val, landed.Err
+		case <-look:
+			if f.store.IsReconnecting() {
+				return nil, errReconnecting
+			}
+		}
+	}
+}
+
+// site may be as old as versionTTL. Errors: errReconnecting where a response may be repeated.
+func (f *Feed) site(ctx context.Context, site string, mayRepeat bool) (siteVersion, error) {
 	if known, ok := f.sites.Get(site); ok {
 		return known, nil
 	}
-	found, err, _ := f.flights.Do("version "+site, func() (any, error) {
+	found, err := f.fly("version "+site, mayRepeat, func() (any, error) {
 		began := time.Now()
 		var now siteVersion
 		err := f.read(ctx, func(ctx context.Context) (err error) {
@@ -282,5 +311,8 @@ func (f *Feed) site(ctx context.Context, site string) (siteVersion, error) {
 		}
 		return now, err
 	})
-	return found.(siteVersion), err
+	if err != nil {
+		return siteVersion{}, err
+	}
+	return found.(siteVersion), nil
 }

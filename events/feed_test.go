@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -26,7 +28,8 @@ import (
 // oddStore is a store that fails, or takes its time, on request.
 type oddStore struct {
 	Store
-	isAway bool
+	isAway         bool
+	isReconnecting atomic.Bool
 
 	goOn chan struct{} // for which each question waits; may be nil
 
@@ -58,6 +61,15 @@ func (s *oddStore) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
+}
+
+func (s *oddStore) IsReconnecting() bool { return s.isReconnecting.Load() }
+
+func (s *oddStore) Version(ctx context.Context, site string) (int64, Settings, error) {
+	if s.isReconnecting.Load() {
+		<-s.goOn
+	}
+	return s.Store.Version(ctx, site)
 }
 
 func (s *oddStore) PublicEntries(ctx context.Context, site string, past bool) ([]PublicEntry, error) {
@@ -109,6 +121,38 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 	q.Past = true
 	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, platformtest.ErrDown) {
 		t.Errorf("an answer that was never given: %v, want %v", err, platformtest.ErrDown)
+	}
+}
+
+// A reader does not wait for a failover of the store where the answer was given before.
+func TestFeedDuringAFailover(t *testing.T) {
+	store := &oddStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
+	f, q := NewFeed(store), PublicQuery{Most: 10}
+	list := func() string {
+		response, err := f.List(t.Context(), "daily", "", q, JSON)
+		return bodyOf(t, response, err)
+	}
+	first := list()
+	store.goOn = make(chan struct{})
+	store.isReconnecting.Store(true)
+	for _, what := range []string{"its version", "the page"} {
+		if what == "its version" {
+			f.sites = recent.New[string, siteVersion](maxSites, versionTTL)
+		} else {
+			f.sites.Put("daily", siteVersion{}, time.Now())
+			for _, kept := range f.pages.pages {
+				kept.until = time.Time{}
+			}
+			clear(f.listings.cached)
+		}
+		if diff := cmp.Diff(first, list()); diff != "" {
+			t.Errorf("while %s is waited for (-want +got): %s", what, diff)
+		}
+	}
+	close(store.goOn)
+	store.isReconnecting.Store(false)
+	if diff := cmp.Diff(first, list()); diff != "" {
+		t.Errorf("after it (-want +got): %s", diff)
 	}
 }
 
@@ -247,7 +291,7 @@ func TestReadersHoldAllThatTheyMay(t *testing.T) {
 func TestReadersConnections(t *testing.T) {
 	store := &oddStore{Store: fill(t, dbtest.SQLite(t), 1, 1), goOn: make(chan struct{})}
 	f := NewFeed(store)
-	want[siteVersion](t)(f.site(t.Context(), "daily"))
+	want[siteVersion](t)(f.site(t.Context(), "daily", false))
 	var wg sync.WaitGroup
 	for n := range 50 {
 		wg.Go(func() {

@@ -12,6 +12,6 @@ func (f *Feed) Read(ctx context.Context, query func(context.Context) error) erro
 
 // Settings are those of a site's events, a second old at most. Errors: ErrBusy, those of the store.
 func (f *Feed) Settings(ctx context.Context, site string) (Settings, error) {
-	known, err := f.site(ctx, site)
+	known, err := f.site(ctx, site, false)
 	return known.settings, err
 }

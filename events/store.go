@@ -16,6 +16,9 @@ type Store interface {
 	// Now is the clock by which events are over.
 	Now() time.Time
 
+	// IsReconnecting reports whether the database went away a moment ago, so that reads wait for it.
+	IsReconnecting() bool
+
 	// Insert keeps a new event, of an editor.
 	Insert(ctx context.Context, e Event, by Editor) error
 

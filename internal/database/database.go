@@ -42,11 +42,16 @@ type DB struct {
 	// one connection, and each of its transactions takes the lock at once.
 	Write *sql.DB
 
-	group group // of transactions on SQLite
+	group       group        // of transactions on SQLite
+	reconnector *reconnector // nil on SQLite
 
 	ahead atomic.Int64     // of the database's clock before this process's, in nanoseconds
 	clock func() time.Time // this process's
 }
+
+// IsReconnecting reports whether the server went away a moment ago, so that callers wait for it. Who has an older
+// answer may give that meanwhile.
+func (db *DB) IsReconnecting() bool { return db.reconnector != nil && db.reconnector.isWaiting() }
 
 // Check reports what can be seen to be wrong with a source without opening it.
 func Check(kind Kind, source string) error {

@@ -71,6 +71,13 @@ func (r *reconnector) shouldRetry(err error) bool {
 	return now.Sub(r.awaySince) < failoverTime
 }
 
+// isWaiting reports whether callers wait for a connection, since the server may be back in a moment.
+func (r *reconnector) isWaiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.failedAt.IsZero() && time.Since(r.awaySince) < failoverTime
+}
+
 // isRefused reports whether a server responds and refuses the connection, such as for a wrong password or
 // too many connections. A server that starts up or shuts down counts as away.
 func isRefused(err error) bool {

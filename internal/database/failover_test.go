@@ -25,8 +25,17 @@ func TestReconnector(t *testing.T) {
 		})}
 		connect := func(ctx context.Context) time.Duration {
 			begin := time.Now()
+			waiting := time.AfterFunc(time.Second, func() {
+				if !r.isWaiting() {
+					t.Error("isWaiting = false while a caller waits, want true")
+				}
+			})
+			defer waiting.Stop()
 			if _, err := r.Connect(ctx); !errors.Is(err, failure) && ctx.Err() == nil {
 				t.Errorf("Connect: %v, want %v", err, failure)
+			}
+			if r.isWaiting() {
+				t.Error("isWaiting = true after the call, want false")
 			}
 			return time.Since(begin)
 		}

@@ -88,11 +88,12 @@ func ofPostgres(config pgx.ConnConfig, connections int) *DB {
 	connector := stdlib.GetConnector(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
 		return p.IdleDuration > pingInterval || !isQuiet(p.Conn.PgConn().Conn())
 	}))
-	pool := sql.OpenDB(&reconnector{Connector: connector})
+	reconnector := &reconnector{Connector: connector}
+	pool := sql.OpenDB(reconnector)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
-	return &DB{Kind: Postgres, Read: pool, Write: pool, clock: time.Now}
+	return &DB{Kind: Postgres, Read: pool, Write: pool, reconnector: reconnector, clock: time.Now}
 }
 
 // isPooled reports whether connections are to a pooler, such as PgBouncer, in front of the
