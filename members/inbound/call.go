@@ -9,7 +9,7 @@ import (
 )
 
 // This file bounds what is done at platforms at once. A platform that hangs is left
-// alone but for one count a minute, so that it delays no other.
+// alone but for a count now and then, so that it delays no other.
 
 const (
 	// maxCalls bounds what is done at once at platforms that respond within
@@ -17,15 +17,17 @@ const (
 	maxCalls, maxSlowCalls, slowCall = 6, 2, 5 * time.Second
 
 	// maxPolls is maxCalls for what asks for little. It lets 200 platforms a second, which respond
-	// within 60 ms, be asked twice.
-	maxPolls = 24
+	// within 60 ms, be asked twice. maxSlowPolls lets 1,500 that hang be asked each longestSilence.
+	maxPolls, maxSlowPolls = 24, 8
 
 	// maxBegun bounds the comparisons that have begun, and the looks for changes.
 	// They take turns at their platforms, page by page.
 	maxBegun = 32
 
-	// countInterval is how often the members of a platform are counted, one that hangs too.
-	countInterval = time.Minute
+	// countInterval is how often the members of a platform are counted. One that hangs is asked after
+	// twice as long each time, up to longestSilence, so that many do not keep another from being asked.
+	countInterval  = time.Minute
+	longestSilence = 16 * time.Minute
 
 	// silence is how long a call takes that failed because the platform hangs.
 	silence = time.Second
@@ -57,9 +59,10 @@ func (s *site) judge(ctx context.Context, err error, begin time.Time) {
 	if err == nil || s.Now().Sub(begin) < silence || isEnding(ctx) {
 		return
 	}
-	s.isSilent.Store(true)
 	s.counts.isSlow.Store(true)
-	s.counts.askBy(s.Now().Add(countInterval))
+	if !s.isSilent.Swap(true) {
+		s.counts.askBy(s.Now().Add(countInterval))
+	}
 }
 
 // responded notes that the platform responds, and has done what was put off.

@@ -40,7 +40,7 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
 	if s.isSilent.Load() {
-		return countInterval, 0
+		return max(s.count.silence, countInterval), 0
 	}
 	return s.untilCount(isFirst), 0
 }
@@ -98,6 +98,11 @@ func (s comparer) countThere(ctx context.Context) (int, error) {
 	if !isEnding(ctx) {
 		s.Contacts.Note(s.name, err)
 		s.noteFailing(err != nil)
+	}
+	if err == nil || s.Now().Sub(begin) < silence {
+		s.count.silence = 0
+	} else {
+		s.count.silence = min(max(2*s.count.silence, countInterval), longestSilence)
 	}
 	if err != nil {
 		s.judge(ctx, err, begin)

@@ -17,7 +17,7 @@ const (
 	ClaimTimeout    = claimTimeout
 	CatchUpInterval = catchUpInterval
 	MaxCalls        = maxCalls
-	MaxAtOnce       = maxCalls + maxPolls + 2*maxSlowCalls
+	MaxAtOnce       = maxCalls + maxPolls + maxSlowCalls + maxSlowPolls
 )
 
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {

@@ -33,7 +33,7 @@ func New(cfg Config) *Sync {
 	}
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowCalls, slowCall),
+		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowPolls, slowCall),
 		polling: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)

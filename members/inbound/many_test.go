@@ -521,6 +521,29 @@ func TestManyHangingPlatforms(t *testing.T) {
 	})
 }
 
+// A platform that hung for a moment is noticed beside a thousand that hang for ever.
+func TestRecoveryBesideManyThatHang(t *testing.T) {
+	const sites, hanging = 1001, 1000
+	var hangsToo atomic.Bool
+	hangs := func(i int) func() bool { return func() bool { return i < hanging || hangsToo.Load() } }
+	many(t, sites, hangs, func(s *inbound.Sync, store *idle, _ *platforms) {
+		<-time.After(2 * time.Hour)
+		hangsToo.Store(true)
+		<-time.After(2 * time.Minute)
+		hangsToo.Store(false)
+		mended := time.Now()
+		if err := s.CompareSoon(t.Context(), siteName(hanging)); err != nil {
+			t.Errorf("CompareSoon: %v", err)
+		}
+		<-time.After(4 * time.Minute)
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		if c := store.comparisons[siteName(hanging)]; c.FinishedAt.Before(mended) {
+			t.Errorf("the last comparison ended %s before the platform was mended, want it after", mended.Sub(c.FinishedAt))
+		}
+	})
+}
+
 // A site that is idle takes less than 3 KB.
 func TestMemoryOfASite(t *testing.T) {
 	const sites = 2000

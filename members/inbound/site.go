@@ -135,6 +135,8 @@ var ErrNoPlatform = errors.New("the site has no platform")
 
 // counting is what was seen of the number of members.
 type counting struct {
+	silence time.Duration // until the next count of a platform that hangs
+
 	counted time.Time // when that was; zero before
 	there   int       // how many the platform had
 	surplus int       // those that the store had not
