@@ -23,7 +23,7 @@ func TestReview(t *testing.T) {
 		if list := b.failing("daily", errors.New("no route")); len(list) != 1 {
 			t.Fatalf("failing = %v, want daily", list)
 		}
-		b.now = start.Add(-3 * time.Hour)
+		b.now = start.Add(-13 * time.Hour)
 		b.failing("gone", errors.New("no route"))
 
 		a.now = start.Add(2 * time.Minute)

@@ -53,10 +53,10 @@ func checkCertificate(ctx context.Context, address, host string) Result {
 func checkCertificates(ctx context.Context, without func(context.Context) (map[string]trouble.Reason, error)) Result {
 	reasons, err := without(ctx)
 	if err != nil {
-		return warn("are not known: "+err.Error(), "start Caddy, and run this again on its machine")
+		return warn("are not known: "+err.Error(), "run this on the machine on which Caddy runs, as a user who reaches its admin API")
 	}
 	if len(reasons) == 0 {
-		return ok("could all be had that readers asked for")
+		return ok("none failed that readers asked for")
 	}
 	names := slices.Sorted(maps.Keys(reasons))
 	var shown []string

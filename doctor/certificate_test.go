@@ -38,9 +38,9 @@ func TestCertificatesOfSites(t *testing.T) {
 		err     error
 		want    Result
 	}{
-		"none":        {nil, nil, ok("could all be had that readers asked for")},
+		"none":        {nil, nil, ok("none failed that readers asked for")},
 		"one":         {map[string]trouble.Reason{"astray": {Problem: "astray.example.net: no address"}}, nil, warn("could not be had for 1 site: astray (astray.example.net: no address)", mend)},
-		"not running": {nil, errors.New("no Caddy runs"), warn("are not known: no Caddy runs", "start Caddy, and run this again on its machine")},
+		"not running": {nil, errors.New("no Caddy runs"), warn("are not known: no Caddy runs", "run this on the machine on which Caddy runs, as a user who reaches its admin API")},
 		"many":        {many, nil, warn("could not be had for 22 sites: "+strings.Join(named, ", ")+", …", mend)},
 	}
 	for name, test := range tests {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -97,8 +98,10 @@ const (
 	// waitTimeout is how long a reader waits for one of these.
 	waitTimeout = 2 * time.Second
 
-	// reconnectingInterval is how often who waits for a read looks whether the store went away.
+	// reconnectingInterval is how often a waiting reader checks whether the store went away, and maxWait
+	// how long one waits who can have an older response.
 	reconnectingInterval = 20 * time.Millisecond
+	maxWait              = time.Second
 
 	// readTimeout bounds a read of the store, for which several readers may wait.
 	readTimeout = 5 * time.Second
@@ -269,25 +272,32 @@ func (f *Feed) read(ctx context.Context, query func(context.Context) error) erro
 	return query(reading)
 }
 
-// errReconnecting means that the store went away a moment ago.
-var errReconnecting = errors.New("the store is being connected to again")
+// errReconnecting means that the store went away a moment ago, or takes long.
+var errReconnecting = errors.New("the store is being connected to again, or takes long")
 
-// fly does something once for all who ask for it at a time. Who has an older answer does not wait while the
-// store is connected to again: the error is errReconnecting.
+// fly does something once for all who ask for it at a time. Who has an older response does not wait while the
+// store is connected to again, nor longer than maxWait: the error is errReconnecting.
 func (f *Feed) fly(key string, hasOlder bool, do func() (any, error)) (any, error) {
-	flight := f.flights.DoChan(key, do)
-	var look <-chan time.Time
-	if hasOlder {
-		ticker := time.NewTicker(reconnectingInterval)
-		defer ticker.Stop()
-		look = ticker.C
+	flight := f.flights.DoChan(key, func() (v any, err error) {
+		defer func() { // or it would end the process, instead of one request
+			if problem := recover(); problem != nil {
+				err = fmt.Errorf("panic: %v\n%s", problem, debug.Stack())
+			}
+		}()
+		return do()
+	})
+	if !hasOlder {
+		landed := <-flight
+		return landed.Val, landed.Err
 	}
-	for {
+	ticker := time.NewTicker(reconnectingInterval)
+	defer ticker.Stop()
+	for began := time.Now(); ; {
 		select {
 		case landed := <-flight:
 			return landed.Val, landed.Err
-		case <-look:
-			if f.store.IsReconnecting() {
+		case <-ticker.C:
+			if f.store.IsReconnecting() || time.Since(began) > maxWait {
 				return nil, errReconnecting
 			}
 		}

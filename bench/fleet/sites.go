@@ -288,5 +288,15 @@ func (b *bench) polledSites(ctx context.Context) error {
 	if err := pause(ctx, 2**idleTime); err != nil { // as in idleGhosts
 		return err
 	}
-	return b.watchIdle(ctx, s, g)
+	if err := b.watchIdle(ctx, s, g); err != nil {
+		return err
+	}
+	if err := b.reload(ctx, s); err != nil {
+		return err
+	}
+	waiting, err := s.number(ctx, "/metrics", `(?m)^lychgate_first_polls_waiting (\S+)$`)
+	if err == nil {
+		fmt.Printf("after them %d sites wait for their first poll\n", waiting)
+	}
+	return err
 }

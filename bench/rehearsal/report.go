@@ -45,7 +45,7 @@ func checkGoals(kinds []*kind, faults []span, v verdict) (missed int) {
 		fmt.Printf("%s: %s\n", word, fmt.Sprintf(format, args...))
 	}
 	for n, subject := range subjects {
-		goal(v.lost[n] == 0 && v.doubled[n] == 0, "%s: %d lost, %d doubled, none", subject, v.lost[n], v.doubled[n])
+		goal(v.lost[n] == 0 && v.doubled[n] == 0, "%s: %d lost, %d doubled, want none", subject, v.lost[n], v.doubled[n])
 	}
 	failed, inVain := 0, 0
 	for _, k := range kinds {
@@ -61,13 +61,13 @@ func checkGoals(kinds []*kind, faults []span, v verdict) (missed int) {
 			goal(p99 < most, "%s, %s: p99 %.0f ms, under %d ms", k.name, phase, milliseconds(p99), most.Milliseconds())
 		}
 	}
-	goal(failed == 0, "%d requests failed, none but the CRM's %d that were under way when something happened", failed, inVain)
+	goal(failed == 0, "%d requests failed, want none; %d more of the CRM were under way when something happened", failed, inVain)
 	return missed
 }
 
 // wasUnderWay reports whether something happened while a client waited.
 func (s sample) wasUnderWay(faults []span) bool {
-	return slices.ContainsFunc(faults, func(f span) bool { return s.due <= f.end && f.begin <= s.due+s.took })
+	return s.took > 0 && slices.ContainsFunc(faults, func(f span) bool { return s.due <= f.end && f.begin <= s.due+s.took })
 }
 
 func printKinds(kinds []*kind) {
@@ -82,7 +82,7 @@ func printKinds(kinds []*kind) {
 
 // printPhases prints how long requests took by what had happened last.
 func printPhases(kinds []*kind) {
-	fmt.Printf("\np99 and worst, in ms, and failed, since what happened last\n%-18s", "")
+	fmt.Printf("\np99 and worst, in ms, and failed, by what happened last\n%-18s", "")
 	for _, phase := range phases {
 		fmt.Printf(" %18s", phase)
 	}

@@ -86,7 +86,7 @@ func (w *watcher) note(ctx context.Context, u *usage) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second/2)
 	defer cancel()
 	var connections int
-	err := w.db.Read.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'").Scan(&connections)
+	err := w.db.Read.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()").Scan(&connections)
 	if err == nil { // it is not there during the failover
 		u.connections = max(u.connections, connections)
 	}
@@ -125,7 +125,7 @@ func machineCPU() (busy time.Duration) {
 
 // print prints what was full.
 func (w *watcher) print() {
-	fmt.Printf("\nwhat was full: CPU time a second of %d cores, and connections of %d, since what happened last\n%-18s", runtime.NumCPU(), w.maxConnections, "")
+	fmt.Printf("\nwhat was full: CPU time a second of %d cores, and connections of %d, by what happened last\n%-18s", runtime.NumCPU(), w.maxConnections, "")
 	for _, phase := range phases {
 		fmt.Printf(" %14s", phase)
 	}

@@ -30,8 +30,11 @@ type runningCaddy struct {
 	header  http.Header
 }
 
-// errNotRunning means that no Caddy can be asked.
-var errNotRunning = errors.New("no Caddy with this configuration runs on this machine, or it has no admin API")
+// Why a running Caddy is not asked.
+var (
+	errNotRunning = errors.New("no Caddy with Lychgate runs on this machine at the admin address of this configuration")
+	errNoAdminAPI = errors.New("the configuration turns Caddy's admin API off")
+)
 
 // runningWith is the Caddy that runs with a configuration in JSON.
 func runningWith(text []byte) (*runningCaddy, error) {
@@ -54,18 +57,18 @@ func runningWith(text []byte) (*runningCaddy, error) {
 	c := &runningCaddy{address: cmp.Or(replacer.ReplaceAll(parsed.Admin.Listen, ""), caddy.DefaultAdminListen)}
 	tokens := parsed.Apps.Lychgate.AdminTokens
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
-		if len(tokens[name].Labels) == 0 { // it may see all sites
-			c.header = http.Header{"Authorization": {"Bearer " + replacer.ReplaceAll(tokens[name].Key, "")}}
+		if key := replacer.ReplaceAll(tokens[name].Key, ""); key != "" && len(tokens[name].Labels) == 0 { // it may see all sites
+			c.header = http.Header{"Authorization": {"Bearer " + key}}
 			break
 		}
 	}
 	return c, nil
 }
 
-// inState has the sites in a state, and why they are. Errors: errNotRunning.
+// inState has the sites in a state, and why they are. Errors: errNotRunning, errNoAdminAPI.
 func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[string]trouble.Reason, error) {
 	if c.address == "" {
-		return nil, errNotRunning
+		return nil, errNoAdminAPI
 	}
 	reasons := make(map[string]trouble.Reason)
 	for next := "/lychgate/sites?limit=1000&state=" + url.QueryEscape(string(of)); next != ""; {
@@ -88,12 +91,12 @@ func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[strin
 	return reasons, nil
 }
 
-// get decodes an answer.
+// get decodes a response.
 func (c *runningCaddy) get(ctx context.Context, path string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	bounded, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { // which goes on if Caddy does not answer, as long as the command
+	go func() { // which goes on if Caddy does not respond, as long as the command
 		response, err := caddycmd.AdminAPIRequest(c.address, http.MethodGet, path, c.header, nil)
 		if err == nil {
 			defer response.Body.Close()
@@ -106,13 +109,17 @@ func (c *runningCaddy) get(ctx context.Context, path string, into any) error {
 	}()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("asking Caddy at %s: no answer in %s", c.address, askTimeout)
+		return ctx.Err()
+	case <-bounded.Done():
+		return fmt.Errorf("asking Caddy at %s: no response in %s", c.address, askTimeout)
 	case err := <-done:
 		if err == nil {
 			return nil
 		}
-		if text := err.Error(); strings.Contains(text, ": connect: ") || strings.Contains(text, "HTTP 404") { // of a Caddy without Lychgate
-			return errNotRunning
+		for _, text := range []string{"connect: connection refused", "connect: no such file", "HTTP 404"} { // which is one without Lychgate
+			if strings.Contains(err.Error(), text) {
+				return errNotRunning
+			}
 		}
 		return fmt.Errorf("asking Caddy at %s: %w", c.address, err)
 	}

@@ -28,6 +28,7 @@ type sitesStore struct {
 	members *memberstore.SQL
 	db      *database.DB
 	running *runningCaddy
+	notes   io.Writer // for people, beside the output
 }
 
 // withSites runs work on the store that the configuration names.
@@ -67,7 +68,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			Store: store, CountPending: members.CountPending,
 		}
 		return explainSites(audited(cmd.Context(), db, func(ctx context.Context) error {
-			return do(ctx, cmd.OutOrStdout(), &sitesStore{editor, store, members, db, running}, args)
+			return do(ctx, cmd.OutOrStdout(), &sitesStore{editor, store, members, db, running, cmd.ErrOrStderr()}, args)
 		}))
 	}
 }

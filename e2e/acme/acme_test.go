@@ -247,7 +247,7 @@ func TestDoctorSeesCertificates(t *testing.T) {
 	if want := "ok is valid until 20"; !strings.HasPrefix(got, want) {
 		t.Errorf("the doctor says %q, want %q", got, want)
 	}
-	if got, want := e.doctor(t, "certificates of sites"), "ok could all be had that readers asked for"; got != want {
+	if got, want := e.doctor(t, "certificates of sites"), "ok none failed that readers asked for"; got != want {
 		t.Errorf("the doctor says %q, want %q", got, want)
 	}
 }

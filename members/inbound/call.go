@@ -73,6 +73,13 @@ func (s *site) responded() {
 	}
 }
 
+// heard notes that the platform has responded to something else than a count, so it is worth one soon.
+func (s *site) heard() {
+	if s.isSilent.Load() {
+		s.counts.askBy(s.Now().Add(countInterval))
+	}
+}
+
 // begin lets the tasks begin that ask the platform for more than a number.
 func (s *site) begin() {
 	s.hasBegun.Store(true)

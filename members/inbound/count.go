@@ -40,7 +40,7 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
 	if s.isSilent.Load() {
-		return max(s.count.silence, countInterval), 0
+		return max(s.count.silence, s.untilCount(false)), 0
 	}
 	return s.untilCount(isFirst), 0
 }

@@ -46,6 +46,7 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 	}
 	err := comparer{found}.requestComparison(ctx)
 	comparer{found}.askCompare(s.Now())
+	found.heard() // who asks for it has seen the platform change them
 	return err
 }
 
@@ -112,16 +113,16 @@ func (s comparer) compareDue(ctx context.Context) (next, rest time.Duration) {
 	if isLeft {
 		return time.Millisecond, 0
 	}
-	took := s.took
-	s.took = 0
 	if err == nil {
+		took := s.took
+		s.took = 0
 		return s.untilComparison(), took
 	}
 	s.compared.isKnown = false
 	if !s.isOver.Load() && !isEnding(ctx) {
 		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
-	return countInterval, max(took, countInterval)
+	return countInterval, countInterval // and for as long as all turns took once it has ended
 }
 
 // note notes when the next comparison is due.
@@ -193,7 +194,9 @@ func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Le
 	turn := s.Now().Add(compareTurn)
 	if c.LastID == "" || !c.FinishedAt.Before(c.StartedAt) {
 		c.LastID, c.StartedAt, c.Surplus, c.Served = "", s.Now(), 0, c.Requested
-		s.applied = applied{}
+	}
+	if !s.applied.startedAt.Equal(c.StartedAt) {
+		s.applied = applied{startedAt: c.StartedAt}
 	}
 	save := func() error { return s.Store.SaveComparison(ctx, c, lease) }
 	renew := func() error { // so that no other process begins when a page takes long

@@ -112,6 +112,7 @@ func (s *site) refreshEvent(ctx context.Context, id string) {
 	defer cancel()
 	err := s.refresh(ctx, id)
 	if err == nil {
+		s.heard()
 		return
 	}
 	s.queue.add(id, s.Now().Add(refreshInterval))

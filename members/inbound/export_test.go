@@ -39,6 +39,8 @@ func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) e
 	return s.site(site).catchUpSince(ctx, since)
 }
 
+func (s *Sync) Heard(site string) { s.site(site).heard() }
+
 func (s *Sync) RefreshDue(ctx context.Context, site string) { s.site(site).refreshDue(ctx) }
 
 func (s *Sync) AddEvent(site, id string) bool { return s.site(site).queue.add(id, time.Time{}) }

@@ -302,6 +302,60 @@ func (p *endless) List(ctx context.Context, after string, since time.Time) (page
 	return page, len(page), err
 }
 
+// listed is a platform with members, in pages of 100, and other is a store that has the first ones otherwise.
+type (
+	listed struct {
+		empty
+		members int
+	}
+	other struct {
+		*idle
+		changed int
+	}
+)
+
+func (p *listed) List(_ context.Context, after string, _ time.Time) (page []platform.Member, left int, err error) {
+	number, _ := strconv.Atoi(after)
+	for ; number < p.members && len(page) < 100; number++ {
+		page = append(page, platform.Member{ID: fmt.Sprintf("%012d", number+1)})
+	}
+	return page, p.members - number, nil
+}
+
+func (s *other) Find(_ context.Context, key members.Key) (r members.Record, err error) {
+	r.PlatformID = key.PlatformID
+	if number, _ := strconv.Atoi(key.PlatformID); number <= s.changed {
+		r.Name, r.Deleted = "Jane", true // so nothing is to be refreshed
+	}
+	return r, nil
+}
+
+// Many members who were changed are compared, instead of being caught up on one by one for long. Of those that
+// are the same here there may be more.
+func TestCatchUpOnMany(t *testing.T) {
+	for name, test := range map[string]struct {
+		listed, changed int // members
+		want            bool
+	}{
+		"many that are the same": {9_900, 0, false},
+		"some that differ":       {2_000, 1_000, false},
+		"many that differ":       {2_000, 1_100, true},
+		"a long list":            {10_100, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &other{idle: newIdle(), changed: test.changed}
+			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+			s.Put("daily", inbound.Site{Platform: &listed{members: test.listed}, WebhookURL: "https://edge/webhooks"})
+			if err := s.CatchUpSince(t.Context(), "daily", time.Now()); err != nil {
+				t.Fatalf("CatchUpSince: %v", err)
+			}
+			if got := store.comparison("daily").Requested > 0; got != test.want {
+				t.Errorf("a comparison is requested: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 // Lists of members without an end do not keep others from being compared, nor the members that were
 // changed from being caught up on.
 func TestEndlessLists(t *testing.T) {
@@ -524,6 +578,7 @@ func TestManyHangingPlatforms(t *testing.T) {
 // A platform that hung for a moment is noticed beside a thousand that hang for ever.
 func TestRecoveryBesideManyThatHang(t *testing.T) {
 	const sites, hanging = 1001, 1000
+	site := siteName(hanging)
 	var hangsToo atomic.Bool
 	hangs := func(i int) func() bool { return func() bool { return i < hanging || hangsToo.Load() } }
 	many(t, sites, hangs, func(s *inbound.Sync, store *idle, _ *platforms) {
@@ -531,17 +586,32 @@ func TestRecoveryBesideManyThatHang(t *testing.T) {
 		hangsToo.Store(true)
 		<-time.After(2 * time.Minute)
 		hangsToo.Store(false)
-		mended := time.Now()
-		if err := s.CompareSoon(t.Context(), siteName(hanging)); err != nil {
-			t.Errorf("CompareSoon: %v", err)
-		}
 		<-time.After(4 * time.Minute)
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		if c := store.comparisons[siteName(hanging)]; c.FinishedAt.Before(mended) {
-			t.Errorf("the last comparison ended %s before the platform was mended, want it after", mended.Sub(c.FinishedAt))
-		}
+		wasCompared(t, s, store, site)
+
+		hangsToo.Store(true)
+		<-time.After(time.Hour)
+		hangsToo.Store(false)
+		<-time.After(time.Second)
+		s.Heard(site) // as after an event
+		<-time.After(2 * time.Minute)
+		wasCompared(t, s, store, site)
 	})
+}
+
+// wasCompared has a site compared, which is done within seconds unless its platform is taken to hang.
+func wasCompared(t *testing.T, s *inbound.Sync, store *idle, site string) {
+	t.Helper()
+	asked := time.Now()
+	if err := s.CompareSoon(t.Context(), site); err != nil {
+		t.Errorf("CompareSoon: %v", err)
+	}
+	<-time.After(30 * time.Second)
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	if c := store.comparisons[site]; c.FinishedAt.Before(asked) {
+		t.Errorf("%s after the platform responds again, a comparison that was asked for is not done", time.Since(asked))
+	}
 }
 
 // A site that is idle takes less than 3 KB.

@@ -158,7 +158,10 @@ type lastComparison struct {
 }
 
 // applied counts what this process has applied of the comparison under way.
-type applied struct{ added, changed, removed, failed int }
+type applied struct {
+	startedAt                       time.Time
+	added, changed, removed, failed int
+}
 
 func (a *applied) count(step Compared) {
 	a.added += step.Added

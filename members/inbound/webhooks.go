@@ -31,9 +31,9 @@ const (
 	// event came.
 	catchUpInterval = time.Hour
 
-	// maxCatchUp bounds the members that are caught up on one by one. If more were changed, all
-	// are compared, which takes turns with the other sites.
-	maxCatchUp = 1000
+	// maxCatchUp bounds the members that are caught up on one by one, and maxCatchUpPages the list of those that
+	// may have to be. If there are more, all are compared, which takes turns with the other sites.
+	maxCatchUp, maxCatchUpPages = 1000, 100
 )
 
 // checkWebhook has the platform send webhook events, and catches up on what was
@@ -133,8 +133,8 @@ func (s *site) catchUp(ctx context.Context) error {
 // time, or asks for a comparison if they are too many.
 func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 	const skew = time.Minute // between the two clocks
-	seen := 0
-	for at := startPaging(""); ; {
+	refreshed, at := 0, startPaging("")
+	for range maxCatchUpPages {
 		var page []platform.Member
 		err := s.callIn(ctx, s.polls, func(ctx context.Context) (err error) {
 			page, _, err = s.Platform.List(ctx, at.after, since.Add(-skew))
@@ -146,39 +146,46 @@ func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
 		if err := at.next(page); err != nil {
 			return err
 		}
-		if seen += len(page); seen > maxCatchUp {
-			return s.CompareSoon(ctx, s.name)
-		}
 		for part := range slices.Chunk(page, refreshesPerSlot) {
-			if err := s.call(ctx, func(ctx context.Context) error { return s.refreshChanged(ctx, part) }); err != nil {
+			err := s.call(ctx, func(ctx context.Context) error {
+				n, err := s.refreshChanged(ctx, part)
+				refreshed += n
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}
+		if refreshed > maxCatchUp {
+			break
+		}
 	}
+	return s.CompareSoon(ctx, s.name)
 }
 
 // refreshesPerSlot is how many members are refreshed before the next slot is waited
 // for, so that none takes long.
 const refreshesPerSlot = 20
 
-// refreshChanged refreshes members that are others in the store.
-func (s *site) refreshChanged(ctx context.Context, list []platform.Member) error {
+// refreshChanged refreshes members that are others in the store, and counts them.
+func (s *site) refreshChanged(ctx context.Context, list []platform.Member) (refreshed int, err error) {
 	for _, found := range list {
 		if s.isOver.Load() {
-			return errOver
+			return refreshed, errOver
 		}
 		isSame, err := s.isSame(ctx, found)
 		if err != nil {
-			return err
+			return refreshed, err
 		}
 		if isSame {
 			continue
 		}
 		if err := s.refresh(ctx, found.ID); err != nil {
-			return err
+			return refreshed, err
 		}
+		refreshed++
 	}
-	return nil
+	return refreshed, nil
 }
 
 // isSame reports whether the store has a member just as the platform.
