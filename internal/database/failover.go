@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,10 +80,11 @@ func (r *reconnector) isWaiting() bool {
 }
 
 // isRefused reports whether a server responds and refuses the connection, such as for a wrong password or
-// too many connections. A server that starts up or shuts down counts as away.
+// too many connections. A server that starts up or shuts down counts as away, and so does one that a pooler cannot
+// reach.
 func isRefused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code[:min(2, len(pg.Code))] != "57" // see PostgreSQL's appendix A
+	return ok && !slices.Contains([]string{"08", "57"}, pg.Code[:min(2, len(pg.Code))]) // see PostgreSQL's appendix A
 }
 
 // explainRefusal says what to do where PostgreSQL has no connection left. Other errors it returns as they are.

@@ -59,7 +59,9 @@ func TestReconnector(t *testing.T) {
 		step(t.Context(), nil)
 		step(t.Context(), password)
 		step(t.Context(), &pgconn.PgError{Code: "57P03"}) // it starts
-		if diff := cmp.Diff([]time.Duration{0, failoverTime, 0, 0, 0, failoverTime, 0, 0, failoverTime}, got); diff != "" {
+		step(t.Context(), nil)
+		step(t.Context(), &pgconn.PgError{Code: "08P01"}) // PgBouncer's
+		if diff := cmp.Diff([]time.Duration{0, failoverTime, 0, 0, 0, failoverTime, 0, 0, failoverTime, 0, failoverTime}, got); diff != "" {
 			t.Errorf("waited (-want +got):\n%s", diff)
 		}
 	})
