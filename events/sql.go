@@ -148,6 +148,7 @@ func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err erro
 // Now is the database's clock.
 func (s *SQL) Now() time.Time { return s.db.Now() }
 
+// IsReconnecting reports what the database does.
 func (s *SQL) IsReconnecting() bool { return s.db.IsReconnecting() }
 
 // Insert also makes the site's row, and notes in the history that the editor created the event.
