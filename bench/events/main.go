@@ -209,6 +209,7 @@ func ask(ctx context.Context, address string) (tag string, size int, took time.D
 	if err != nil {
 		return "", 0, 0, err
 	}
+	request.Header.Set("Accept-Encoding", "identity") // as wrk asks, since the compressed list has another tag
 	began := time.Now()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
