@@ -100,15 +100,18 @@ func bodyOf(t *testing.T, response *Response, err error) string {
 	return string(text)
 }
 
+func listOf(t *testing.T, f *Feed, q PublicQuery) string {
+	t.Helper()
+	response, err := f.List(t.Context(), "daily", "", q, JSON)
+	return bodyOf(t, response, err)
+}
+
 // What was answered before is answered again while the store is away, also in the moment in
 // which its version is still known.
 func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 	store := &oddStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
 	f, q := NewFeed(store), PublicQuery{Most: 10}
-	list := func() string {
-		response, err := f.List(t.Context(), "daily", "", q, JSON)
-		return bodyOf(t, response, err)
-	}
+	list := func() string { return listOf(t, f, q) }
 	first := list()
 	store.isAway = true
 	for _, kept := range f.pages.pages {
@@ -128,10 +131,7 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 func TestFeedDuringAFailover(t *testing.T) {
 	store := &oddStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
 	f, q := NewFeed(store), PublicQuery{Most: 10}
-	list := func() string {
-		response, err := f.List(t.Context(), "daily", "", q, JSON)
-		return bodyOf(t, response, err)
-	}
+	list := func() string { return listOf(t, f, q) }
 	first := list()
 	store.goOn = make(chan struct{})
 	store.isReconnecting.Store(true)

@@ -21,7 +21,7 @@ import (
 
 const example = "../../examples/fleet"
 
-// haproxy says what it could not resolve: the names of edges, which only Docker knows.
+// unresolved is in a warning of HAProxy about the name of an edge, which Docker alone resolves.
 const unresolved = "could not resolve address 'edge"
 
 // The load balancer of the fleet to copy starts.
