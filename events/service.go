@@ -194,7 +194,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 	var noted string // for the audit log
 	enqueue := s.work.Enqueuer(site, Kind)
 	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
-		noted = "" // a transaction may be run again
+		noted, task = "", work.Task{} // a transaction may be run again
 		switch {
 		case e.Status == deleted:
 			return ErrNotFound

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Kind is a kind of database.
@@ -202,7 +204,9 @@ func (db *DB) Close() error {
 }
 
 // InTx runs work in a transaction, which is committed if work returns no error
-// and rolled back otherwise. On SQLite the transaction may be shared with other
+// and rolled back otherwise. If PostgreSQL is lost before the commit was sent, as
+// in a failover, work runs again, once, in another transaction: it must not count
+// on variables that it set before. On SQLite the transaction may be shared with other
 // callers, and work may run in the goroutine of another; still it is kept or
 // taken back for itself, and InTx returns once it is on disk. Work must not end
 // the transaction.
@@ -221,12 +225,24 @@ func (db *DB) inTx(ctx context.Context, durable bool, work func(*sql.Tx) error) 
 	if db.Kind == SQLite {
 		return db.group.inTx(ctx, db.Write, durable, work)
 	}
+	isLost, err := db.inOneTx(ctx, work)
+	if isLost && ctx.Err() == nil {
+		_, err = db.inOneTx(ctx, work)
+	}
+	return err
+}
+
+// inOneTx is one attempt of inTx on PostgreSQL. isLost means that it failed with its connection, before
+// the commit was sent, so that nothing of it was kept.
+func (db *DB) inOneTx(ctx context.Context, work func(*sql.Tx) error) (isLost bool, err error) {
 	tx, err := db.Write.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		_, isConnecting := errors.AsType[*pgconn.ConnectError](err) // which has waited for the server
+		return IsAway(err) && !isConnecting, err
 	}
 	if err := work(tx); err != nil {
-		return errors.Join(err, rollback(tx))
+		failure := rollback(tx) // nil for a transaction that ended with ctx
+		return failure != nil, errors.Join(err, failure)
 	}
-	return tx.Commit()
+	return false, tx.Commit()
 }
