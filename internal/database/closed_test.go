@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,13 +57,27 @@ func TestClosedConnections(t *testing.T) {
 // While a replica takes the place of the server, callers wait for it, and nobody is told of a failure.
 // While there is no server for longer, nobody waits.
 func TestFailover(t *testing.T) {
+	t.Run("direct", func(t *testing.T) {
+		testFailover(t, func(source string) string { return source }, 3*time.Second, time.Second)
+	})
+	for _, mode := range []string{"session", "transaction"} {
+		t.Run(mode, func(t *testing.T) {
+			testFailover(t, func(source string) string {
+				return dbtest.PgBouncer(t, source, mode, "default_pool_size = 20", "server_login_retry = 1", "query_wait_timeout = 5")
+			}, 8*time.Second, 3*time.Second) // it lets them wait for itself
+		})
+	}
+}
+
+// testFailover connects through something. In a longer outage the first callers wait as long as first, and others as later.
+func testFailover(t *testing.T, through func(source string) string, first, later time.Duration) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
 	}
 	p := tcpproxy.Start(t, source.Host)
 	source.Host = p.Address
-	db, err := database.Open(t.Context(), database.Postgres, source.String())
+	db, err := database.Open(t.Context(), database.Postgres, through(source.String()))
 	if err != nil {
 		t.Fatalf("database.Open: %v", err)
 	}
@@ -73,7 +88,11 @@ func TestFailover(t *testing.T) {
 		begin := time.Now()
 		for range callers {
 			all.Go(func() {
-				if _, err := db.Write.ExecContext(t.Context(), "SELECT 1"); err != nil {
+				err := db.InTx(t.Context(), func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(t.Context(), "SELECT 1")
+					return err
+				})
+				if err != nil {
 					mu.Lock()
 					failures = append(failures, err.Error())
 					mu.Unlock()
@@ -93,11 +112,11 @@ func TestFailover(t *testing.T) {
 		t.Errorf("callers failed within %s: %q, want none, after 700 ms", took, failures)
 	}
 	p.Cut()
-	if failures, took := ask(callers); len(failures) != callers || took > 3*time.Second {
-		t.Errorf("%d of %d callers failed within %s, want all after 2 s", len(failures), callers, took)
+	if failures, took := ask(callers); len(failures) != callers || took > first {
+		t.Errorf("%d of %d callers failed within %s, want all in %s", len(failures), callers, took, first)
 	}
-	if failures, took := ask(callers); len(failures) != callers || took > time.Second {
-		t.Errorf("%d of %d later callers failed within %s, want all at once", len(failures), callers, took)
+	if failures, took := ask(callers); len(failures) != callers || took > later {
+		t.Errorf("%d of %d later callers failed within %s, want all in %s", len(failures), callers, took, later)
 	}
 	wait.Until(t, func() string {
 		if left := db.Write.Stats().OpenConnections; left > 0 {
@@ -106,6 +125,10 @@ func TestFailover(t *testing.T) {
 		return ""
 	})
 	p.Fix()
+	wait.Until(t, func() string { // a pooler needs a second to find it
+		failures, _ := ask(1)
+		return strings.Join(failures, "")
+	})
 	if failures, took := ask(callers); len(failures) > 0 || took > time.Second {
 		t.Errorf("callers failed within %s: %q, want none once the server is there again", took, failures)
 	}

@@ -227,22 +227,34 @@ func (db *DB) inTx(ctx context.Context, durable bool, work func(*sql.Tx) error) 
 	}
 	isLost, err := db.inOneTx(ctx, work)
 	if isLost && ctx.Err() == nil {
+		db.reconnector.note(err)
 		_, err = db.inOneTx(ctx, work)
 	}
 	return err
 }
 
-// inOneTx is one attempt of inTx on PostgreSQL. isLost means that it failed with its connection, before
-// the commit was sent, so that nothing of it was kept.
+// inOneTx is one attempt of inTx on PostgreSQL. isLost means that the connection was lost in the middle of work, so that
+// nothing was kept.
 func (db *DB) inOneTx(ctx context.Context, work func(*sql.Tx) error) (isLost bool, err error) {
-	tx, err := db.Write.BeginTx(ctx, nil)
+	tx, err := db.begin(ctx)
 	if err != nil {
-		_, isConnecting := errors.AsType[*pgconn.ConnectError](err) // which has waited for the server
-		return IsAway(err) && !isConnecting, err
+		return false, err
 	}
 	if err := work(tx); err != nil {
 		failure := rollback(tx) // nil for a transaction that ended with ctx
 		return failure != nil, errors.Join(err, failure)
 	}
 	return false, tx.Commit()
+}
+
+// begin begins a transaction on PostgreSQL. Of connections that are lost it tries others, for failoverTime.
+func (db *DB) begin(ctx context.Context) (*sql.Tx, error) {
+	for began := time.Now(); ; {
+		tx, err := db.Write.BeginTx(ctx, nil)
+		_, isConnecting := errors.AsType[*pgconn.ConnectError](err) // which has waited for the server
+		if err == nil || isConnecting || !IsAway(err) || ctx.Err() != nil || time.Since(began) > failoverTime {
+			return tx, err
+		}
+		db.reconnector.note(err)
+	}
 }

@@ -42,7 +42,7 @@ func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
 		switch {
 		case err != nil && ctx.Err() != nil: // an earlier error says more than that the time is up
 			return nil, explainRefusal(cmp.Or(before, err))
-		case !r.shouldRetry(err):
+		case !r.note(err):
 			return conn, explainRefusal(err)
 		}
 		before = err
@@ -54,8 +54,9 @@ func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// shouldRetry notes how an attempt ended, and reports whether another one is worth a wait.
-func (r *reconnector) shouldRetry(err error) bool {
+// note notes how an attempt to connect ended, or that a connection was lost, and reports whether another attempt
+// is worth a wait.
+func (r *reconnector) note(err error) (isWorth bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()

@@ -70,30 +70,44 @@ func openPostgres(ctx context.Context, source string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !config.hasExecMode {
-		isPooled, err := isPooled(ctx, config.ConnConfig)
-		if err != nil {
-			return nil, err
-		}
-		if isPooled {
-			config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-		}
+	isPooled, err := isPooled(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, err
 	}
-	return ofPostgres(*config.ConnConfig, config.connections), nil
+	if isPooled && !config.hasExecMode {
+		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	return ofPostgres(*config.ConnConfig, config.connections, isPooled), nil
 }
 
-func ofPostgres(config pgx.ConnConfig, connections int) *DB {
+func ofPostgres(config pgx.ConnConfig, connections int, isPooled bool) *DB {
+	reconnector := new(reconnector)
 	// A connection that the server has closed is not used again. One that it has not is asked only after
-	// a while, in which something between may have forgotten it.
-	connector := stdlib.GetConnector(config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
-		return p.IdleDuration > pingInterval || !isQuiet(p.Conn.PgConn().Conn())
-	}))
-	reconnector := &reconnector{Connector: connector}
+	// a while, in which something between may have forgotten it, or where the server may be away: a pooler
+	// keeps its clients' connections then.
+	options := []stdlib.OptionOpenDB{stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+		return p.IdleDuration > pingInterval || !isQuiet(p.Conn.PgConn().Conn()) || isPooled && reconnector.isWaiting()
+	})}
+	if isPooled {
+		options = append(options, stdlib.OptionAfterConnect(reachServer))
+	}
+	reconnector.Connector = stdlib.GetConnector(config, options...)
 	pool := sql.OpenDB(reconnector)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
 	return &DB{Kind: Postgres, Read: pool, Write: pool, reconnector: reconnector, clock: time.Now}
+}
+
+// reachServer has a connection count as made once the server responds: a pooler also takes one while it has no server.
+func reachServer(ctx context.Context, conn *pgx.Conn) error {
+	waiting, cancel := context.WithTimeout(ctx, failoverTime)
+	defer cancel()
+	err := conn.Ping(waiting)
+	if err != nil {
+		_ = conn.Close(ctx) // which the driver does not
+	}
+	return err
 }
 
 // isPooled reports whether connections are to a pooler, such as PgBouncer, in front of the

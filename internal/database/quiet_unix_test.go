@@ -131,7 +131,7 @@ func TestSlowWrites(t *testing.T) {
 		}
 		return slowConn{conn.(*net.TCPConn), &isSlow, new(atomic.Bool), make(chan struct{}, 1)}, nil
 	}
-	db := database.OfPostgres(*config, 16)
+	db := database.OfPostgres(*config, 16, false)
 	t.Cleanup(func() { db.Close() })
 	inTx := func() {
 		t.Helper()

@@ -65,7 +65,8 @@ func PgBouncer(t testing.TB, source, mode string, options ...string) string {
 		}
 		_ = process.Wait() // how it ends is no matter
 		if t.Failed() {
-			t.Logf("the log of PgBouncer:\n%s", log.String())
+			text := log.String()
+			t.Logf("the end of the log of PgBouncer:\n%s", text[max(0, len(text)-2000):])
 		}
 		if err := os.RemoveAll(folder); err != nil {
 			t.Errorf("os.RemoveAll: %v", err)
