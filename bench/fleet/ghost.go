@@ -22,4 +22,13 @@ func withGhosts(g *standin.Ghosts, sites int, options string) string {
 	return text.String()
 }
 
+// hangSome has so many of all sites hang, spread over them.
+func hangSome(g *standin.Ghosts, some, all int) {
+	hang := make(map[string]bool)
+	for n := range some {
+		hang[siteName(n*all/some)] = true
+	}
+	g.HangIf(func(site string) bool { return hang[site] })
+}
+
 func siteName(n int) string { return fmt.Sprintf("site-%d", n) }

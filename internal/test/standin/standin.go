@@ -31,6 +31,7 @@ type Ghosts struct {
 	latency  time.Duration // of each response
 	requests atomic.Int64
 	unknown  atomic.Pointer[string] // a request that no site knows
+	hangs    func(site string) bool
 
 	mu    sync.Mutex
 	sites map[string]*site
@@ -39,11 +40,14 @@ type Ghosts struct {
 
 // New starts Ghosts that take so long for each response.
 func New(latency time.Duration) *Ghosts {
-	g := &Ghosts{latency: latency, sites: make(map[string]*site)}
+	g := &Ghosts{latency: latency, sites: make(map[string]*site), hangs: func(string) bool { return false }}
 	g.server = httptest.NewServer(g)
 	g.URL = g.server.URL
 	return g
 }
+
+// HangIf has some sites never respond. It is called before the first request.
+func (g *Ghosts) HangIf(hangs func(site string) bool) { g.hangs = hangs }
 
 // Close ends them.
 func (g *Ghosts) Close() { g.server.Close() }
@@ -65,6 +69,10 @@ func (g *Ghosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(g.latency)
 	w.Header().Set("Content-Type", "application/json")
 	name, path := split(r.URL.Path)
+	if g.hangs(name) {
+		<-r.Context().Done()
+		return
+	}
 	switch request := r.Method + " " + path; request {
 	case "GET /site/":
 		fmt.Fprintf(w, `{"site":{"title":"Stand-in","url":"%s/"}}`, strings.TrimSuffix(g.URL+"/"+name, "/"))
