@@ -16,9 +16,14 @@ const (
 	// slowCall, and maxSlowCalls at others.
 	maxCalls, maxSlowCalls, slowCall = 6, 2, 5 * time.Second
 
-	// maxPolls is maxCalls for what asks for little. It lets 200 platforms a second, which respond
-	// within 60 ms, be asked twice. maxSlowPolls lets 1,500 that hang be asked each longestSilence.
-	maxPolls, maxSlowPolls = 24, 8
+	// maxCounts and slowCount are for counts, which find out what hangs. They let 200 platforms a second be counted
+	// that respond within 60 ms, though one of 50 hangs. maxSlowCounts lets 1,500 that hang be asked each
+	// longestSilence.
+	maxCounts, maxSlowCounts, slowCount = 16, 8, time.Second
+
+	// maxPolls is maxCalls for what else asks for little. It lets 200 platforms a second be asked that respond within
+	// 60 ms.
+	maxPolls, maxSlowPolls = 12, 2
 
 	// maxBegun bounds the comparisons that have begun, and the looks for changes.
 	// They take turns at their platforms, page by page.
@@ -56,13 +61,18 @@ func (s *site) callIn(ctx context.Context, slots *limiter.Bulkhead, do func(cont
 
 // judge notes that the platform hangs if a call has failed after so long a time.
 func (s *site) judge(ctx context.Context, err error, begin time.Time) {
-	if err == nil || s.Now().Sub(begin) < silence || isEnding(ctx) {
+	if isEnding(ctx) || !s.hasHung(ctx, err, begin) {
 		return
 	}
 	s.counts.isSlow.Store(true)
 	if !s.isSilent.Swap(true) {
 		s.counts.askBy(s.Now().Add(countInterval))
 	}
+}
+
+// hasHung reports whether a call with this context has failed because the platform hangs.
+func (s *site) hasHung(ctx context.Context, err error, begin time.Time) bool {
+	return err != nil && (s.Now().Sub(begin) >= silence || errors.Is(context.Cause(ctx), limiter.ErrTooLong))
 }
 
 // responded notes that the platform responds, and has done what was put off.

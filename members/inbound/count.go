@@ -99,10 +99,10 @@ func (s comparer) countThere(ctx context.Context) (int, error) {
 		s.Contacts.Note(s.name, err)
 		s.noteFailing(err != nil)
 	}
-	if err == nil || s.Now().Sub(begin) < silence {
-		s.count.silence = 0
-	} else {
+	if s.hasHung(ctx, err, begin) {
 		s.count.silence = min(max(2*s.count.silence, countInterval), longestSilence)
+	} else {
+		s.count.silence = 0
 	}
 	if err != nil {
 		s.judge(ctx, err, begin)

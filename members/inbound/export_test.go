@@ -17,7 +17,7 @@ const (
 	ClaimTimeout    = claimTimeout
 	CatchUpInterval = catchUpInterval
 	MaxCalls        = maxCalls
-	MaxAtOnce       = maxCalls + maxPolls + maxSlowCalls + maxSlowPolls
+	MaxAtOnce       = maxCalls + maxSlowCalls + maxPolls + maxSlowPolls + maxCounts + maxSlowCounts
 )
 
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {

@@ -23,7 +23,7 @@ const (
 	// maxFirstPolls bounds the first polls that wait for a slot or have one, so that one of PollSoon is
 	// behind as many of them at most. Later polls do not count: first polls go on even where those fill all
 	// slots.
-	maxFirstPolls = 4 * maxPolls
+	maxFirstPolls = 4 * maxCounts
 )
 
 // firstPolls are the sites whose first poll is not due yet, and those that wait for it to be made.

@@ -20,13 +20,24 @@ func (s *idle) known(site string) {
 	s.comparisons[site] = inbound.Comparison{Site: site, StartedAt: then, FinishedAt: then}
 }
 
+// sitesPolled is how many sites tests poll: 10,000, or what the environment variable LYCHGATE_TEST_FIRST_POLLS says.
+func sitesPolled(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("LYCHGATE_TEST_FIRST_POLLS")
+	if text == "" {
+		return 10_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("LYCHGATE_TEST_FIRST_POLLS: %v", err)
+	}
+	return n
+}
+
 // Of processes that start together, each polls a part of the platforms: 100,000 sites are polled
 // in less than ten minutes, and no platform is asked by several.
 func TestFirstPollsAreShared(t *testing.T) {
-	sites := 10_000
-	if n, err := strconv.Atoi(os.Getenv("LYCHGATE_TEST_FIRST_POLLS")); err == nil {
-		sites = n
-	}
+	sites := sitesPolled(t)
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
 		var processes []*inbound.Sync

@@ -95,3 +95,27 @@ func wasCompared(t *testing.T, s *inbound.Sync, store *idle, site string) {
 		t.Errorf("%s after the platform responds again, a comparison that was asked for is not done", time.Since(asked))
 	}
 }
+
+// Of 100,000 platforms those that respond are polled within ten minutes of a start, though one of 50 hangs.
+func TestFirstPollsBesideManyThatHang(t *testing.T) {
+	sites := sitesPolled(t)
+	isHanging := func(i int) bool { return i%50 == 0 }
+	hangs := func(i int) func() bool { return func() bool { return isHanging(i) } }
+	others := make(map[string]bool)
+	for i := range sites {
+		if !isHanging(i) {
+			others[siteName(i)] = true
+		}
+	}
+	many(t, sites, hangs, func(s *inbound.Sync, store *idle, c *platforms) {
+		store.query(func() {
+			for i := range sites {
+				store.known(siteName(i))
+			}
+		})
+		<-time.After(time.Duration(sites) * 10 * time.Minute / 100_000)
+		if n := len(c.at("changes", func(site string) bool { return others[site] })); n != len(others) {
+			t.Errorf("%d of %d platforms that respond were polled, and %d wait, want all", n, len(others), s.Unpolled()-(sites-len(others)))
+		}
+	})
+}

@@ -34,7 +34,8 @@ func New(cfg Config) *Sync {
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
 		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowPolls, slowCall),
-		polling: limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
+		counting: limiter.NewBulkhead(maxCounts, maxSlowCounts, slowCount),
+		polling:  limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
 	}
 	s.schedule.add(s.askWaiting, cfg.Now(), nil)
 	s.nextPoll = s.schedule.add(s.pollNext, time.Time{}, nil)
@@ -60,7 +61,7 @@ func (s *Sync) Put(name string, put Site) {
 	added.refreshes = s.schedule.add(added.refreshDue, time.Time{}, nil)
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
 	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
-	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.polls) // begins the others
+	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.counting) // begins the others
 	s.firstPolls.add(added)
 	s.nextPoll.ask()
 	s.sites[name] = added

@@ -57,8 +57,9 @@ type Sync struct {
 	schedule *schedule
 	warnings *warnings.Log
 
-	calls     *limiter.Bulkhead // what is done at platforms, but for polls and the refreshes of events
-	polls     *limiter.Bulkhead // what asks platforms for little: a number, a page of changes
+	calls     *limiter.Bulkhead // what is done at platforms, but for counts, polls and the refreshes of events
+	polls     *limiter.Bulkhead // what asks platforms for little, such as a page of changes
+	counting  *limiter.Bulkhead
 	polling   *limiter.Bulkhead // tasks webhooks that have begun
 	comparing *limiter.Bulkhead // tasks compares that have begun
 
