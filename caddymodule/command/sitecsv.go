@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -43,42 +44,71 @@ func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteF
 		from = file
 	}
 	list, err := s.readCSV(from)
+	var missing []csvSite
+	if err == nil {
+		missing, err = s.missing(ctx, list)
+	}
 	if err != nil {
 		return fmt.Errorf("nothing was added: %s, %w", name, err)
 	}
+	there := len(list) - len(missing)
 	p := startProgress("Adding "+countOf(len(list), "site"), "sites")
-	added, seen := 0, 0
-	for batch := range slices.Chunk(list, csvBatch) {
-		var n int
-		if n, err = s.addBatch(ctx, batch); err != nil {
+	added := 0
+	for batch := range slices.Chunk(missing, csvBatch) {
+		if err = s.sites.Add(ctx, asSites(batch)...); err != nil {
 			break
 		}
-		added, seen = added+n, seen+len(batch)
-		p.set(seen, len(list))
+		added += len(batch)
+		p.set(there+added, len(list))
 	}
 	p.end()
-	fmt.Fprintf(out, "%s added, %s were there already.\n", countOf(added, "site"), humanize.Comma(int64(seen-added)))
+	fmt.Fprintf(out, "%s added, %s were there already.\n", countOf(added, "site"), humanize.Comma(int64(there)))
 	if err != nil {
-		return fmt.Errorf("%w; the sites from line %d of %s on were not added: fix that, and add the same file again", explainSites(err), list[seen].line, name)
+		return fmt.Errorf("%w; the sites from line %d of %s on were not added: fix that, and add the same file again", explainSites(err), missing[added].line, name)
 	}
 	return nil
 }
 
-// addBatch adds the sites that are not there yet in one step, and returns how many.
-func (s *sitesStore) addBatch(ctx context.Context, batch []csvSite) (int, error) {
-	var missing []sites.Site
-	for _, site := range batch {
-		kept, err := s.sites.Find(ctx, site.Name)
-		switch {
-		case errors.Is(err, sites.ErrNotFound):
-			missing = append(missing, site.Site)
-		case err != nil:
-			return 0, err
-		case !isSame(kept, site.Site):
-			return 0, fmt.Errorf("line %d: there is a site %s with other settings: change it with caddy lychgate site update", site.line, site.Name)
+func asSites(list []csvSite) []sites.Site {
+	plain := make([]sites.Site, len(list))
+	for i, site := range list {
+		plain[i] = site.Site
+	}
+	return plain
+}
+
+// missing are the sites of a file that the store does not have. Errors name the first line that
+// does not go with what it has.
+func (s *sitesStore) missing(ctx context.Context, list []csvSite) (missing []csvSite, err error) {
+	byName, byHost := make(map[string]*csvSite), make(map[string]*csvSite)
+	for i := range list {
+		byName[list[i].Name] = &list[i]
+		for _, host := range list[i].Hosts {
+			byHost[host] = &list[i]
 		}
 	}
-	return len(missing), s.sites.Add(ctx, missing...)
+	there := make(map[string]bool)
+	line, problem := math.MaxInt, error(nil)
+	note := func(site *csvSite, format string, args ...any) {
+		if site.line < line {
+			line, problem = site.line, fmt.Errorf("line %d: %s", site.line, fmt.Sprintf(format, args...))
+		}
+	}
+	for kept, err := range s.sites.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		there[kept.Name] = true
+		if site := byName[kept.Name]; site != nil && !isSame(kept, site.Site) {
+			note(site, "there is a site %s with other settings: change it with caddy lychgate site update", site.Name)
+		}
+		for _, host := range kept.Hosts {
+			if site := byHost[host]; site != nil && site.Name != kept.Name {
+				note(site, "host %s of site %s already belongs to site %s", host, site.Name, kept.Name)
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(site csvSite) bool { return there[site.Name] }), problem
 }
 
 // isSame reports whether a site is kept just as another would be.

@@ -194,10 +194,9 @@ func TestSitesFromCSV(t *testing.T) {
 		{"staff", "name,hosts,platform,staff_integrations\nmanaged,managed.example,none,on\nplain,plain.example,none,\n", ran{"2 sites added, 0 were there already.\n", adding("2", "s"), 0}},
 		{"a thousand", many.String(), ran{"1,000 sites added, 0 were there already.\n", adding("1,000", "s"), 0}},
 		{"the same again, and one more", many.String() + "none,more,more.example,,\r\n", ran{"1 site added, 1,000 were there already.\n", adding("1,001", "s"), 0}},
-		{"another of the same name", "name,hosts,platform\nnew,new.example,none\ns1,other.example,none\n", ran{"0 sites added, 0 were there already.\n", adding("2", "s") +
-			"Error: line 3: there is a site s1 with other settings: change it with caddy lychgate site update; the sites from line 2 of standard input on were not added: fix that, and add the same file again\n", 1}},
-		{"a host that is taken", "name,hosts,platform\nnew,www.s7.example,none\n", ran{"0 sites added, 0 were there already.\n", adding("1", "") +
-			"Error: adding site new: host www.s7.example of site new already belongs to site s7; the sites from line 2 of standard input on were not added: fix that, and add the same file again\n", 1}},
+		{"another of the same name", "name,hosts,platform\nnew,new.example,none\ns1,other.example,none\n", ran{"", "Error: nothing was added: standard input, line 3: there is a site s1 with other settings: change it with caddy lychgate site update\n", 1}},
+		{"a host that is taken", "name,hosts,platform\nnew,new.example,none\nother,www.s9.example www.s7.example,none\nlast,www.s8.example,none\n", ran{"",
+			"Error: nothing was added: standard input, line 3: host www.s7.example of site other already belongs to site s7\n", 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, lychgateWith(t, folder, test.csv, "site", "add", "--from-csv", "-")); diff != "" {
