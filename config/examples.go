@@ -67,6 +67,13 @@ func ErrNoPlatform() *Mistake {
 	return &Mistake{Option: "platform", Text: "write " + list(Kinds, ", or ", exampleSpan)}
 }
 
+// errNoPlatformInStore is ErrNoPlatform of a site in the store, whose values cannot be placeholders.
+func errNoPlatformInStore() *Mistake {
+	return &Mistake{Option: "platform", Text: "write " + list(Kinds, ", or ", func(k platform.Kind) string {
+		return strings.Replace(exampleJSON(k), strconv.Quote(k.Key.Example), `"the key"`, 1)
+	})}
+}
+
 func errNoAdminKey(k platform.Kind) error {
 	return &Mistake{Field: "admin_key", Text: "needs " + k.Key.Source + ", such as ‹admin_key " + k.Key.Example + "|" + strconv.Quote(k.Key.Example) + "›"}
 }

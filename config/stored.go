@@ -142,11 +142,11 @@ func (s *Site) checkForStore(name string) (hosts []string, err error) {
 	case len(hosts) == 0:
 		return nil, errNoHosts
 	case s.Platform == nil:
-		return nil, ErrNoPlatform()
+		return nil, errNoPlatformInStore()
 	}
 	kind, ok := s.Platform.Of()
 	if !ok {
-		return nil, ErrNoPlatform()
+		return nil, errNoPlatformInStore()
 	}
 	if err := s.Platform.checkUnused(); err != nil {
 		return nil, s.Platform.in(err)

@@ -55,7 +55,7 @@ added again.
 			return err
 		}
 		prepared, err := s.Prepare(config.NamedSite{
-			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: flags.staffIntegrations, Registration: &flags.registration, Labels: *flags.labels,
+			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: bool(flags.staffIntegrations), Registration: new(bool(flags.registration)), Labels: *flags.labels,
 		})
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func oneUnless(flag, what string) cobra.PositionalArgs {
 		if given {
 			return fmt.Errorf("--%s says what to do, so leave %q out", flag, args[0])
 		}
-		if len(args) > 1 {
+		if len(args) > 1 && !isOnOff(args[1]) {
 			return fmt.Errorf("name %s alone, and leave %q out: several hosts have commas between them, and no spaces", what, args[1])
 		}
 		return one(what)(cmd, args)
@@ -248,7 +248,7 @@ Two sites exchange their hosts in one step on the admin API.
 	flags := addSiteFlags(update)
 	force := update.Flags().Bool("force", false, "Change the platform although pending writes are lost")
 	update.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, args []string) error {
-		if err := flags.readKey(); err != nil {
+		if err := errors.Join(flags.checkKind(), flags.readKey()); err != nil {
 			return err
 		}
 		patch, err := flags.patch()

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,8 +21,8 @@ type siteFlags struct {
 	platform config.Platform
 	fromCSV  *string
 
-	staffIntegrations bool
-	registration      bool
+	staffIntegrations onOff
+	registration      onOff
 	labels            *[]string
 }
 
@@ -32,11 +34,42 @@ func addSiteFlags(cmd *cobra.Command) *siteFlags {
 	cmd.Flags().StringVar(&f.platform.AdminKey, "admin-key", "", "Admin API key of a custom integration in Ghost; - reads it from standard input")
 	cmd.Flags().StringVar(&f.platform.Webhooks, "webhooks", "", "Address at which Ghost reaches this site's edge, or off (default: https:// and the first host)")
 	cmd.Flags().StringVar(&f.platform.Reconcile, "reconcile", "", "How often all members are compared with Ghost's, or off (default: 6h)")
-	cmd.Flags().BoolVar(&f.staffIntegrations, "staff-integrations", false, "Let owners and administrators manage integrations on the desk")
-	cmd.Flags().BoolVar(&f.registration, "registration", true, "Let readers register for the site's events")
+	f.registration = true
+	cmd.Flags().Var(&f.staffIntegrations, "staff-integrations", "Let owners and administrators manage integrations on the desk: --staff-integrations=on, or =off")
+	cmd.Flags().Var(&f.registration, "registration", "Let readers register for the site's events: --registration=off, or =on")
+	for _, name := range []string{"staff-integrations", "registration"} {
+		cmd.Flags().Lookup(name).NoOptDefVal = "on"
+	}
 	f.labels = cmd.Flags().StringSlice("label", nil, "Label of the site, such as the tenant's name; several with commas between them")
 	return f
 }
+
+// onOff is a flag that is written as in a Caddyfile.
+type onOff bool
+
+func (f *onOff) String() string {
+	if *f {
+		return "on"
+	}
+	return "off"
+}
+
+// Set also takes what other flags take for a truth value, such as true.
+func (f *onOff) Set(text string) error {
+	switch text {
+	case "on", "off":
+		*f = text == "on"
+		return nil
+	}
+	is, err := strconv.ParseBool(text)
+	if err != nil {
+		return errors.New("write on or off")
+	}
+	*f = onOff(is)
+	return nil
+}
+
+func (*onOff) Type() string { return "on|off" }
 
 // readKey reads the key from standard input, if the flags say so.
 func (f *siteFlags) readKey() error {
@@ -71,12 +104,23 @@ func (f *siteFlags) checkComplete() error {
 		return errors.New("say at which hosts the site is live, as in: --hosts news.example.com,www.news.example.com")
 	case f.platform.Kind == "":
 		return errors.New("say where its members are: --platform ghost --url http://127.0.0.1:2368 --admin-key -, or --platform none for the store alone")
+	case f.platform.Kind == "ghost" && (f.platform.URL == "" || f.platform.AdminKey == ""):
+		return errors.New("--platform ghost needs --url http://127.0.0.1:2368, and --admin-key - with the key of a custom integration in Ghost's settings on standard input")
+	}
+	return f.checkKind()
+}
+
+// checkKind refuses a platform that is none.
+func (f *siteFlags) checkKind() error {
+	if kind := f.platform.Kind; f.cmd.Flags().Changed("platform") && kind != "none" && kind != "ghost" {
+		return fmt.Errorf("--platform %q: write none, or ghost with --url and --admin-key", kind)
 	}
 	return nil
 }
 
-// flagNames are those of the fields of a site.
+// flagNames are those of the fields of a site, with what only the admin API takes left out.
 var flagNames = strings.NewReplacer(
+	", or write null to take it away", "", ` such as ["news.example.com"]`, " such as news.example.com",
 	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.webhooks:", ": --webhooks:",
 	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:", ": labels:", ": --label:",
 )

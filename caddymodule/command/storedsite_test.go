@@ -68,12 +68,16 @@ func TestSiteCommands(t *testing.T) {
 		{"site add", "", no("name the site: caddy lychgate site add <name> [flags]")},
 		{"site add weekly", "", no("say at which hosts the site is live, as in: --hosts news.example.com,www.news.example.com")},
 		{"site add weekly --hosts weekly.example", "", no("say where its members are: --platform ghost --url http://127.0.0.1:2368 --admin-key -, or --platform none for the store alone")},
-		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368", "", no("site weekly: --admin-key: needs the key of a custom integration in Ghost's settings")},
+		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368", "", no("--platform ghost needs --url http://127.0.0.1:2368, and --admin-key - with the key of a custom integration in Ghost's settings on standard input")},
 		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key -", "", no(`--admin-key - reads the key from standard input, which has none: write it there, as in: echo "$KEY" | caddy lychgate site …`)},
 		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key 65f1:00", "", no(`--admin-key takes - alone, and reads the key from standard input, as in: echo "$KEY" | caddy lychgate site …`)},
 		{"theme add nightly --site weekly --repository https://git.example.com/acme/nightly.git --token t0ken", "", no("--token takes - alone, and reads the token from standard input")},
-		{"site add weekly --hosts weekly.example --platform none --url http://127.0.0.1:2368", "", no("site weekly: --url: platform none has none: leave it out, or write null to take it away")},
+		{"site add weekly --hosts weekly.example --platform none --url http://127.0.0.1:2368", "", no("site weekly: --url: platform none has none: leave it out")},
 		{"site add weekly --hosts weekly.example --platform ghost --url {env.SECRET} --admin-key -", ghostKey, no(`site weekly: --url: "{env.SECRET}" is a placeholder, which a site in the store cannot have: write the value itself`)},
+		{"site add weekly --hosts weekly.example --platform wordpress", "", no(`--platform "wordpress": write none, or ghost with --url and --admin-key`)},
+		{"site add weekly --hosts weekly.example --platform none --registration off", "", no(`write "off" with the flag and "=", as in: --registration=off`)},
+		{"site update weekly --staff-integrations on", "", no(`write "on" with the flag and "=", as in: --registration=on`)},
+		{"site add weekly --hosts weekly.example --platform none --registration=no", "", no(`invalid argument "no" for "--registration" flag: write on or off`)},
 		{"site add week/ly --hosts weekly.example --platform none", "", no(`site week/ly: sites: "week/ly": a name has 1 to 63 letters, digits, hyphens and underscores, such as daily`)},
 		{"site add weekly --hosts a.example b.example --platform none", "", no(`name the site alone, and leave "b.example" out: several hosts have commas between them, and no spaces`)},
 		{"site add weekly --hosts Daily.Example. --platform none", "", no("site weekly: host daily.example belongs to site daily of the configuration")},
@@ -195,8 +199,10 @@ func TestSitesFromCSV(t *testing.T) {
 		{"a thousand", many.String(), ran{"1,000 sites added, 0 were there already.\n", adding("1,000", "s"), 0}},
 		{"the same again, and one more", many.String() + "none,more,more.example,,\r\n", ran{"1 site added, 1,000 were there already.\n", adding("1,001", "s"), 0}},
 		{"another of the same name", "name,hosts,platform\nnew,new.example,none\ns1,other.example,none\n", ran{"", "Error: nothing was added: standard input, line 3: there is a site s1 with other settings: change it with caddy lychgate site update\n", 1}},
-		{"a host that is taken", "name,hosts,platform\nnew,new.example,none\nother,www.s9.example www.s7.example,none\nlast,www.s8.example,none\n", ran{"",
-			"Error: nothing was added: standard input, line 3: host www.s7.example of site other already belongs to site s7\n", 1}},
+		{"a host that is taken", "name,hosts,platform\nnew,new.example,none\nother,www.s9.example www.s7.example,none\nlast,www.s8.example,none\n", ran{
+			"",
+			"Error: nothing was added: standard input, line 3: host www.s7.example of site other already belongs to site s7\n", 1,
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, lychgateWith(t, folder, test.csv, "site", "add", "--from-csv", "-")); diff != "" {

@@ -28,6 +28,8 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) {
 	}
 }
 
+func isOnOff(text string) bool { return text == "on" || text == "off" }
+
 // one wants one argument, which its name says.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -35,6 +37,9 @@ func one(what string) cobra.PositionalArgs {
 			return nil
 		}
 		cmd.SilenceUsage = true
+		if len(args) > 1 && isOnOff(args[1]) {
+			return fmt.Errorf("write %[1]q with the flag and \"=\", as in: --registration=%[1]s", args[1])
+		}
 		return fmt.Errorf("name %s: caddy lychgate %s", what, strings.TrimPrefix(cmd.UseLine(), "caddy lychgate "))
 	}
 }
