@@ -160,7 +160,15 @@ func (l *load) send(c *caller, method, path string, body any, key string) (text 
 	if key != "" {
 		header.Set("Idempotency-Key", key)
 	}
-	status, text := c.try(l.fleet.t.Context(), anyEdge, method, path, body, header)
+	const slow = 5 * time.Second // half of what an edge gives Ghost: of a busy machine, not of an upgrade
+	var status int
+	for range 3 {
+		begin := time.Now()
+		status, text = c.try(l.fleet.t.Context(), anyEdge, method, path, body, header)
+		if status != http.StatusBadGateway || time.Since(begin) < slow {
+			break
+		}
+	}
 	if status >= 200 && status < 300 && !strings.Contains(text, `"success":false`) {
 		return text, true
 	}
