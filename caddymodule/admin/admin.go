@@ -42,12 +42,12 @@ func (API) CaddyModule() caddy.ModuleInfo {
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(authorized(serveHealth))},
-		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending))},
-		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry))},
-		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind))},
-		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry))},
-		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites))},
-		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites))},
+		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending, "site", "kind", "key"))},
+		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry, "site"))},
+		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind, "site"))},
+		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry, "site"))},
+		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites, sitesQuery...))},
+		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, sitesQuery...))},
 	}
 }
 

@@ -3,7 +3,10 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +35,9 @@ func scopeOf(r *http.Request) config.Scope {
 const requestTimeout = time.Minute
 
 // authorized has an endpoint answer requests with a token of the running configuration, or all if that
-// has none. What they change is logged as the token's.
-func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+// has none. What they change is logged as the token's. A query that has more than the known parameters is refused:
+// a filter that is misspelt would be none.
+func authorized(serve func(http.ResponseWriter, *http.Request) error, known ...string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		running, err := running()
 		if err != nil { // which the endpoint says; if one runs by then, its sites are not to be seen
@@ -49,11 +53,27 @@ func authorized(serve func(http.ResponseWriter, *http.Request) error) func(http.
 				return apiError(http.StatusUnauthorized, errors.New("send an admin token of the configuration, as in: Authorization: Bearer …"))
 			}
 		}
+		if err := checkQuery(r, known); err != nil {
+			return err
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		ctx = context.WithValue(ctx, tokenKey{}, token)
 		return hideProblem(r, token, serve(w, r.WithContext(audit.With(ctx, running.Edge.Audit, audit.Actor{Via: audit.ViaAdminAPI, ID: token.Name}))))
 	}
+}
+
+func checkQuery(r *http.Request, known []string) error {
+	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if len(known) == 0 {
+			return badRequest(fmt.Errorf("there is no parameter %.80q here: leave it out", name))
+		}
+		return badRequest(fmt.Errorf("there is no parameter %.80q: known are %s", name, strings.Join(known, ", ")))
+	}
+	return nil
 }
 
 // errOperators is what a token that is bound to labels is told of the operator's own trouble.
