@@ -386,3 +386,17 @@ func TestCompressedPages(t *testing.T) {
 		}
 	}
 }
+
+// What is compressed costs little, whatever a reader asks for.
+func TestLargePagesAreNotCompressed(t *testing.T) {
+	c := NewCache()
+	for size, want := range map[int]bool{leastGzip - 1: false, leastGzip: true, mostGzip: true, mostGzip + 1: false} {
+		p := newPage(pageKey{name: strconv.Itoa(size)}, "", "", "", []*piece{newPiece(strings.Repeat("x", size), 0)})
+		c.pages.put(p)
+		response := c.response(p)
+		if got := response.Gzip(); got != want {
+			t.Errorf("%d bytes: compressed = %t, want %t", size, got, want)
+		}
+		response.Close()
+	}
+}

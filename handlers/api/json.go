@@ -55,10 +55,18 @@ func encode(to io.Writer, value any) {
 // Time writes a time as all responses do: in UTC, to the second.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// ReadBody reads a request's body, of so many bytes at most. Errors: ErrTooLarge, those of
+// bodyTime is how long a body may take to arrive. Who sends half of one would keep a goroutine and a connection for ever.
+const bodyTime = time.Minute
+
+// ReadBody reads a request's body, of so many bytes at most, within bodyTime. Errors: ErrTooLarge, those of
 // a body that does not arrive.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(bodyTime)) // a writer without deadlines has those of Caddy
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err == nil { // else it also ends the server's own read of what is left
+		_ = connection.SetReadDeadline(time.Time{})
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, ErrTooLarge
 	}
