@@ -14,7 +14,7 @@ const (
 	leastGzip = 512
 
 	// mostGzip bounds what one reader costs who asks for each page once, a little differently: 40 ms of CPU
-	// time where the text hardly repeats. A calendar of 300 usual events is smaller.
+	// time where the text hardly repeats.
 	mostGzip = 256 << 10
 
 	// maxGzips bounds the compressions at once, each with a megabyte of tables.
