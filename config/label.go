@@ -68,7 +68,7 @@ func (s Scope) checkChange(before, after []string) error {
 		})
 	}
 	if !s.Has(after) || !slices.Equal(foreign(before), foreign(after)) {
-		return &Mistake{Option: "labels", Text: "the token may add and remove these alone, and a site keeps one of them: " + strings.Join(s, ", ")}
+		return &Mistake{Option: "labels", Text: "send the site's other labels as they are, since the token may add and remove these alone, and keep one of them: " + strings.Join(s, ", ")}
 	}
 	return nil
 }

@@ -37,11 +37,11 @@ func (API) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Routes are open to all whom Caddy's admin endpoint lets in, or who have a token if the configuration
-// has some.
+// Routes are open to all whom Caddy's admin endpoint lets in. If the configuration has tokens, others than that of
+// health need one.
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(authorized(serveHealth))},
+		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(openToAll(serveHealth))},
 		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending, "site", "kind", "key"))},
 		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry, "site"))},
 		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind, "site"))},

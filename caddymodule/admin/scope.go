@@ -34,6 +34,26 @@ func scopeOf(r *http.Request) config.Scope {
 // requestTimeout is how long the store may take for a request.
 const requestTimeout = time.Minute
 
+// nobody is a token that may see no site.
+var nobody = config.NamedToken{Labels: []string{""}}
+
+func withToken(r *http.Request, token config.NamedToken) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), tokenKey{}, token))
+}
+
+// openToAll is authorized for an endpoint that also answers a request without a token, as that of nobody: what
+// checks the health of an edge need have none.
+func openToAll(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	withOne := authorized(serve)
+	return func(w http.ResponseWriter, r *http.Request) error {
+		running, err := running()
+		if err != nil || len(running.Edge.AdminTokens) == 0 || r.Header.Get("Authorization") != "" {
+			return withOne(w, r)
+		}
+		return hideProblem(r, nobody, serve(w, withToken(r, nobody)))
+	}
+}
+
 // authorized has an endpoint answer requests with a token of the running configuration, or all if that
 // has none. What they change is logged as the token's. A query that has more than the known parameters is refused:
 // a filter that is misspelt would be none.
@@ -41,8 +61,7 @@ func authorized(serve func(http.ResponseWriter, *http.Request) error, known ...s
 	return func(w http.ResponseWriter, r *http.Request) error {
 		running, err := running()
 		if err != nil { // which the endpoint says; if one runs by then, its sites are not to be seen
-			nobody := config.NamedToken{Labels: []string{""}}
-			return serve(w, r.WithContext(context.WithValue(r.Context(), tokenKey{}, nobody)))
+			return serve(w, withToken(r, nobody))
 		}
 		var token config.NamedToken
 		if tokens := running.Edge.AdminTokens; len(tokens) > 0 {
