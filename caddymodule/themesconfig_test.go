@@ -44,7 +44,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 		{name: "no branch", site: theme("repository https://git.example.com/a.git {\nbranch \"ma in\"\n}"), want: []string{`repository: branch "ma in": write the name of a branch, such as main`, "Caddyfile:12"}},
 		{name: "a shell's variable", site: theme("repository https://git.example.com/a.git {\ntoken $THEME_TOKEN\n}"), want: []string{"repository: token: $THEME_TOKEN is for a shell: write {env.THEME_TOKEN} for the variable of that name", "Caddyfile:12"}},
 		{name: "a user without token", site: theme("repository https://git.example.com/a.git {\nuser jane\n}"), want: []string{"repository: user goes with a token: write that too", "Caddyfile:12"}},
-		{name: "a variable that is not set", site: theme("repository https://git.example.com/a.git {\ntoken {env.NOBODY_SETS_THIS}\n}"), want: []string{"site demo: theme nightly: repository: token: ", "{env.NOBODY_SETS_THIS}", "set it where Caddy runs", "Caddyfile:12"}},
+		{name: "a variable that is not set", site: theme("repository https://git.example.com/a.git {\ntoken {env.NOBODY_SETS_THIS}\n}"), want: []string{"site demo: theme nightly: repository: token: ", "{env.NOBODY_SETS_THIS}", "set it where Caddy runs, and where commands do", "Caddyfile:12"}},
 		{name: "theme outside of a site", lychgate: "theme nightly", site: ghost, want: []string{`lychgate has no option "theme": it belongs into the block of site`, "Caddyfile:3"}},
 		{name: "service in a site", site: ghost + "service outpost", want: []string{`site demo has no option "service": it belongs into the block of lychgate`, "Caddyfile:10"}},
 		{name: "service with its end", lychgate: "service outpost-manifest.yaml", site: ghost, want: []string{"write the name alone, such as outpost", "Caddyfile:3"}},

@@ -79,7 +79,7 @@ func (c *Config) CheckHasSites() error {
 
 // ErrNoSite means that the configuration has no site.
 var ErrNoSite error = &Mistake{Text: "no site is configured, so there is nothing to answer for: write ‹a global option, in a block before all others, such as\n" +
-	ExampleApp + `|an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}›`}
+	ExampleApp + `|an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}›, or there the store that has the sites`}
 
 // Examples of blocks in Caddyfiles.
 const (

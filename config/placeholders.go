@@ -46,7 +46,7 @@ var (
 func (p Placeholders) Replace(option, text string) (string, error) {
 	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
 		if found, known := p.GetString(match[1]); known && found == "" {
-			return "", &Mistake{Option: option, Text: match[0] + " is not set, or empty: set it where Caddy runs"}
+			return "", &Mistake{Option: option, Text: match[0] + " is not set, or empty: set it where Caddy runs, and where commands do"}
 		}
 	}
 	if err := p.checkKnown(option, text); err != nil {

@@ -34,6 +34,7 @@ type runningCaddy struct {
 var (
 	errNotRunning = errors.New("no Caddy with Lychgate runs on this machine at the admin address of this configuration")
 	errNoAdminAPI = errors.New("the configuration turns Caddy's admin API off")
+	errNoToken    = errors.New("the Caddy that runs wants an admin token that may see all sites: add an admin_token without labels to the configuration, and run this in the environment of Caddy")
 )
 
 // runningWith is the Caddy that runs with a configuration in JSON.
@@ -65,7 +66,7 @@ func runningWith(text []byte) (*runningCaddy, error) {
 	return c, nil
 }
 
-// inState has the sites in a state, and why they are. Errors: errNotRunning, errNoAdminAPI.
+// inState has the sites in a state, and why they are. Errors: errNotRunning, errNoAdminAPI, errNoToken.
 func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[string]trouble.Reason, error) {
 	if c.address == "" {
 		return nil, errNoAdminAPI
@@ -121,6 +122,9 @@ func (c *runningCaddy) get(ctx context.Context, path string, into any) error {
 				return errNotRunning
 			}
 		}
-		return fmt.Errorf("asking Caddy at %s: %w", c.address, err)
+		if strings.Contains(err.Error(), "HTTP 401") {
+			return errNoToken
+		}
+		return fmt.Errorf("asking Caddy at %s: %s", c.address, strings.TrimSpace(err.Error()))
 	}
 }
