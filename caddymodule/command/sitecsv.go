@@ -130,6 +130,9 @@ func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
 	header = slices.Clone(header)
 	for i, column := range header {
 		header[i] = strings.TrimSpace(strings.TrimPrefix(column, "\ufeff")) // which spreadsheets put there
+		if strings.ContainsAny(column, ";\t") {
+			return nil, fmt.Errorf("line 1: %q: separate the columns with commas", column)
+		}
 		if !slices.Contains(csvColumns, header[i]) {
 			return nil, fmt.Errorf("line 1: there is no column %q: known are %s", column, strings.Join(csvColumns, ", "))
 		}
