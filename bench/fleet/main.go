@@ -45,11 +45,11 @@ var (
 	connections = flag.Int("connections", 64, "how many connections wrk keeps")
 	idleTime    = flag.Duration("idle", 30*time.Second, "how long an idle edge is watched")
 	manySites   = flag.Int("sites", 10_000, "how many sites there are in the store")
-	ghostSites  = flag.Int("ghosts", 2000, "how many sites with a platform an idle edge has, of the parts sites and polls")
+	ghostSites  = flag.Int("ghosts", 2000, "how many sites with a platform an idle edge has, of the parts sites, polls and reloads")
 	hanging     = flag.Int("hanging", 0, "how many of these sites have a platform that never responds, of the part polls")
 	memberCount = flag.Int("members", 100_000, "how many members are stored, and how many are brought to platforms")
 	readerCount = flag.Int("readers", 1_000_000, "how many readers are tracked in memory")
-	only        = flag.String("only", "", "the parts to run, separated by commas: lookups, edges, sites, polls, units, drain")
+	only        = flag.String("only", "", "the parts to run, separated by commas: lookups, edges, sites, polls, reloads, units, drain")
 	quick       = flag.Bool("quick", false, "short rounds of fewer sites and members, to see that it works")
 	check       = flag.Bool("check", false, "exit with code 1 if a bound is missed")
 )
@@ -134,6 +134,7 @@ func (b *bench) runParts(ctx context.Context) error {
 		{"edges", b.severalEdges},
 		{"sites", b.storedSites},
 		{"polls", b.polledSites},
+		{"reloads", b.reloadedSites},
 		{"units", b.units},
 		{"drain", b.drain},
 	} {
