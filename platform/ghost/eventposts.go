@@ -186,7 +186,7 @@ func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, 
 	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response); err != nil {
 		return nil, err
 	}
-	return response.Posts[:min(len(response.Posts), limit)], nil
+	return response.Posts, nil
 }
 
 func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, error) {
@@ -270,7 +270,7 @@ func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error)
 		return nil, err
 	}
 	var names []string
-	for _, l := range response.Labels[:min(len(response.Labels), maxPage)] {
+	for _, l := range response.Labels {
 		names = append(names, atMost(l.Name, maxTag))
 	}
 	return names, nil

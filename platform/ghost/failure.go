@@ -1,7 +1,6 @@
 package ghost
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -27,7 +26,7 @@ func firstError(response []byte) ghostError {
 	var body struct {
 		Errors []ghostError `json:"errors"`
 	}
-	if json.Unmarshal(response, &body) != nil || len(body.Errors) == 0 {
+	if decode(response, &body) != nil || len(body.Errors) == 0 {
 		return ghostError{}
 	}
 	first := body.Errors[0]

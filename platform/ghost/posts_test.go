@@ -228,12 +228,12 @@ func TestRealStrangeTags(t *testing.T) {
 func TestEndlessTexts(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	var list []map[string]any
-	for range 60 {
+	for range 3 {
 		list = append(list, map[string]any{
 			"id": long, "title": long, "status": long, "feature_image": long, "authors": slices.Repeat([]any{map[string]any{"name": long}}, 30),
 		})
 	}
-	response, status := any(map[string]any{"posts": list[:10]}), http.StatusOK
+	response, status := any(map[string]any{"posts": list}), http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(response)

@@ -102,7 +102,7 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 		Name  string `json:"name"`
 		Paid  bool   `json:"paid"`
 	}
-	err = json.Unmarshal(body, &member)
+	err = decode(body, &member)
 	if err == nil && member == nil {
 		return platform.Reader{}, nil
 	}

@@ -2,7 +2,6 @@ package ghost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +76,7 @@ func publicURL(response []byte) *url.URL {
 			URL string `json:"url"`
 		} `json:"site"`
 	}
-	if json.Unmarshal(response, &body) != nil {
+	if decode(response, &body) != nil {
 		return nil
 	}
 	public, err := url.Parse(body.Site.URL)

@@ -2,7 +2,6 @@ package ghost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,7 +103,7 @@ func readUser(response []byte) (platform.StaffMember, error) {
 			Accessibility string `json:"accessibility"`
 		} `json:"users"`
 	}
-	if err := json.Unmarshal(response, &body); err != nil || len(body.Users) != 1 {
+	if err := decode(response, &body); err != nil || len(body.Users) != 1 {
 		return platform.StaffMember{}, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
 	}
 	member := platform.StaffMember{ID: clip.Text(body.Users[0].ID, maxName), Name: clip.Text(body.Users[0].Name, maxName)}
@@ -121,7 +120,7 @@ func schemeIn(preferences string) string {
 	var kept struct {
 		NightShift *bool `json:"nightShift"`
 	}
-	switch err := json.Unmarshal([]byte(preferences), &kept); {
+	switch err := decode([]byte(preferences), &kept); {
 	case err != nil || kept.NightShift == nil:
 		return ""
 	case *kept.NightShift:

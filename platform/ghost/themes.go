@@ -3,7 +3,6 @@ package ghost
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -59,7 +58,7 @@ func (*visitorClient) ReadUploaded(response []byte) (string, error) {
 			Name string `json:"name"`
 		} `json:"themes"`
 	}
-	if err := json.Unmarshal(response, &body); err != nil {
+	if err := decode(response, &body); err != nil {
 		return "", fmt.Errorf("reading Ghost's answer: %w", err)
 	}
 	if len(body.Themes) != 1 || body.Themes[0].Name == "" {
@@ -81,7 +80,7 @@ func (c *visitorClient) Installed(ctx context.Context, visitor platform.Visitor)
 			Active bool   `json:"active"`
 		} `json:"themes"`
 	}
-	if err := json.Unmarshal(response, &body); err != nil {
+	if err := decode(response, &body); err != nil {
 		return nil, fmt.Errorf("reading Ghost's themes: %w", err)
 	}
 	list := make([]platform.InstalledTheme, 0, len(body.Themes))

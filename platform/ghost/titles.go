@@ -269,6 +269,5 @@ func (c *searchClient) listTitles(ctx context.Context, filter, order string, pag
 		"limit": {strconv.Itoa(maxPage)}, "page": {strconv.Itoa(page)},
 	}
 	err := c.posts.call(ctx, http.MethodGet, "/posts/", query, nil, &response)
-	list := response.Posts[:min(len(response.Posts), maxPage)]
-	return list, len(list) == maxPage, err
+	return response.Posts, len(response.Posts) == maxPage, err
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	httptransport "github.com/lychgate/caddy-lychgate/internal/transport"
@@ -108,7 +109,8 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	if result == nil {
 		return header, nil
 	}
-	if err := json.Unmarshal(text, result); err != nil {
+	limit, _ := strconv.Atoi(query.Get("limit")) // 0 without one
+	if err := decodePage(text, limit, result); err != nil {
 		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
 	}
 	return header, nil
@@ -154,9 +156,7 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 	defer response.Body.Close()
 	content, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err == nil && len(content) > maxResponse {
-		err = errTooLong
+		err = fmt.Errorf("%w: it has more than %d MB", errTooLong, maxResponse>>20)
 	}
 	return response.StatusCode, response.Header, content, err
 }
-
-var errTooLong = fmt.Errorf("the answer is larger than %d MB", maxResponse>>20)

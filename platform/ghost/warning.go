@@ -62,7 +62,7 @@ func addWarning(response, warning []byte) []byte {
 	switch {
 	case warnings.isNone():
 		return insert(response, object, `"warnings":[`+string(warning)+`]`)
-	case json.Unmarshal(response[warnings.begin:warnings.end], &others) != nil:
+	case decode(response[warnings.begin:warnings.end], &others) != nil:
 		return response
 	case len(others) == 0: // or null
 		return replace(response, warnings, `[`+string(warning)+`]`)

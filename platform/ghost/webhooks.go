@@ -122,7 +122,7 @@ func (c *webhookClient) ReadEvent(url, signature string, body []byte, now time.T
 		} `json:"member"`
 		Tag json.RawMessage `json:"tag"`
 	}
-	if err := json.Unmarshal(body, &event); err != nil {
+	if err := decode(body, &event); err != nil {
 		return "", platform.ErrMalformed // the error may have the body's text
 	}
 	id := event.Member.Current.ID
