@@ -33,10 +33,16 @@ func (s *Sync) Register(ctx context.Context, site string) error {
 	return s.site(site).register(ctx, s.site(site).events())
 }
 
-func (s *Sync) CatchUp(ctx context.Context, site string) error { return s.site(site).catchUp(ctx) }
+func (s *Sync) CatchUp(ctx context.Context, site string) error {
+	s.site(site).webhook.turn = catchUpTurn
+	_, err := s.site(site).catchUp(ctx)
+	return err
+}
 
 func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) error {
-	return s.site(site).catchUpSince(ctx, since)
+	s.site(site).webhook.turn = maxCatchUpTime
+	_, err := s.site(site).catchUpOn(ctx, &changes{since: since, at: startPaging("")})
+	return err
 }
 
 func (s *Sync) Heard(site string) { s.site(site).heard() }

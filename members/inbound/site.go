@@ -177,4 +177,9 @@ type registered struct {
 	next     time.Time // when it is to be registered
 	catchUp  time.Time // when it is to be asked for changes
 	caughtUp bool      // since the site was added
+
+	changes *changes      // those that are asked for, nil if they are not
+	took    time.Duration // by the platform, since the registration or the changes were due
+	turn    time.Duration // what took is when the turn ends
+	pause   time.Duration // before the next attempt, after one that took long and failed
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -24,7 +25,9 @@ const (
 	claimTimeout = time.Minute
 
 	// webhookInterval is how long after a failure the registration is looked at
-	// again, and also if another process registers the webhook.
+	// again, and also if another process registers the webhook. After failures for which
+	// the platform took longer than silence it doubles, up to catchUpInterval: they
+	// keep slots from others.
 	webhookInterval = time.Minute
 
 	// catchUpInterval is how often the platform is asked for changes of which no
@@ -34,6 +37,11 @@ const (
 	// maxCatchUp bounds the members that are caught up on one by one, and maxCatchUpPages the list of those that
 	// may have to be. If there are more, all are compared, which takes turns with the other sites.
 	maxCatchUp, maxCatchUpPages = 1000, 100
+
+	// catchUpTurn is how long the platform is asked before other sites have their turn, and maxCatchUpTime
+	// is maxCatchUp in time. Waiting for slots does not count: it is longest when comparisons are slow,
+	// which would then be more.
+	catchUpTurn, maxCatchUpTime = 5 * time.Second, time.Minute
 )
 
 // checkWebhook has the platform send webhook events, and catches up on what was
@@ -43,20 +51,47 @@ func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	if source == nil || s.isSilent.Load() { // or until the platform responds
 		return 0, 0
 	}
+	if s.webhook.changes == nil {
+		s.webhook.took = 0
+	}
+	s.webhook.turn = s.webhook.took + catchUpTurn
+	var isLeft bool
 	var err error
 	if !s.Now().Before(s.webhook.next) {
-		err = s.callIn(ctx, s.polls, func(ctx context.Context) error { return s.register(ctx, source) })
+		err = s.timed(ctx, s.polls, func(ctx context.Context) error { return s.register(ctx, source) })
 	}
 	if err == nil && !s.Now().Before(s.webhook.catchUp) {
-		err = s.catchUp(ctx)
+		isLeft, err = s.catchUp(ctx)
 	}
 	if err != nil {
 		if !s.isOver.Load() && !isEnding(ctx) {
 			s.warnings.Warn(s.name, "cannot get changes from platform, they may be seen late", zap.String("problem", members.ForLog(err)))
 		}
+		return s.webhook.retry()
+	}
+	if isLeft {
+		return time.Millisecond, 0
+	}
+	s.webhook.pause = 0
+	return max(first(s.webhook.next, s.webhook.catchUp).Sub(s.Now()), time.Second), 0
+}
+
+// retry says when what has failed is tried again.
+func (r *registered) retry() (next, rest time.Duration) {
+	if r.took < silence {
 		return webhookInterval, 0
 	}
-	return max(first(s.webhook.next, s.webhook.catchUp).Sub(s.Now()), time.Second), 0
+	r.pause = min(max(2*r.pause, webhookInterval), catchUpInterval)
+	return r.pause, r.pause // whatever the platform responds to meanwhile
+}
+
+// timed is callIn, and counts the time that the call takes.
+func (s *site) timed(ctx context.Context, slots *limiter.Bulkhead, do func(context.Context) error) error {
+	return s.callIn(ctx, slots, func(ctx context.Context) error {
+		begin := s.Now()
+		defer func() { s.webhook.took += s.Now().Sub(begin) }()
+		return do(ctx)
+	})
 }
 
 // register registers the webhook if that is due, and no other process does.
@@ -105,62 +140,81 @@ func (s *site) isMine(w Webhook, source platform.EventSource) bool {
 	return w.Platform == source.Identity() && strings.HasPrefix(w.URL, s.Site.WebhookURL+"/")
 }
 
+// changes is a look for changes that is under way.
+type changes struct {
+	began, since time.Time
+	at           *paging
+	pages        int
+	refreshed    int // members
+}
+
 // catchUp refreshes the members that were changed on the platform since this was
 // last done, if that is due: when the site was added, unless another process has done it
-// since, and every hour.
-func (s *site) catchUp(ctx context.Context) error {
+// since, and every hour. isLeft means that its turn ended before it did.
+func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	now := s.Now()
 	s.webhook.catchUp = now.Add(webhookInterval)
 	w, err := s.Store.FindWebhook(ctx, s.name)
 	if err != nil || w.RegisteredAt.IsZero() {
-		return err
+		return false, err
 	}
 	if source := s.events(); source != nil && !s.isMine(w, source) {
 		s.webhook.next = now // another process has registered another one
 	}
 	if (s.webhook.caughtUp || s.isPolledElsewhere.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
-		s.webhook.catchUp = w.SeenAt.Add(catchUpInterval)
-		return nil
+		s.webhook.changes, s.webhook.catchUp = nil, w.SeenAt.Add(catchUpInterval)
+		return false, nil
 	}
-	if err := s.catchUpSince(ctx, w.SeenAt); err != nil {
-		return err
+	c := s.webhook.changes
+	if c == nil {
+		c = &changes{began: now, since: w.SeenAt, at: startPaging("")}
 	}
-	s.webhook.caughtUp, s.webhook.catchUp = true, now.Add(catchUpInterval)
-	return s.Store.MarkWebhookSeen(ctx, s.name, now)
+	if isLeft, err = s.catchUpOn(ctx, c); isLeft {
+		s.webhook.changes, s.webhook.catchUp = c, now
+		return true, nil
+	}
+	s.webhook.changes = nil
+	if err != nil {
+		return false, err
+	}
+	s.webhook.caughtUp, s.webhook.catchUp = true, c.began.Add(catchUpInterval)
+	return false, s.Store.MarkWebhookSeen(ctx, s.name, c.began)
 }
 
-// catchUpSince refreshes the members that were changed on the platform since a
-// time, or asks for a comparison if they are too many.
-func (s *site) catchUpSince(ctx context.Context, since time.Time) error {
+// catchUpOn refreshes the members that were changed, until it is done or its turn ends. It asks for
+// a comparison if they are too many.
+func (s *site) catchUpOn(ctx context.Context, c *changes) (isLeft bool, err error) {
 	const skew = time.Minute // between the two clocks
-	refreshed, at := 0, startPaging("")
-	for range maxCatchUpPages {
+	for ; c.pages < maxCatchUpPages; c.pages++ {
+		if s.webhook.took >= s.webhook.turn {
+			return true, nil
+		}
 		var page []platform.Member
-		err := s.callIn(ctx, s.polls, func(ctx context.Context) (err error) {
-			page, _, err = s.Platform.List(ctx, at.after, since.Add(-skew))
+		err := s.timed(ctx, s.polls, func(ctx context.Context) (err error) {
+			page, _, err = s.Platform.List(ctx, c.at.after, c.since.Add(-skew))
 			return err
 		})
 		if err != nil || len(page) == 0 {
-			return err
+			return false, err
 		}
-		if err := at.next(page); err != nil {
-			return err
+		if err := c.at.next(page); err != nil {
+			return false, err
 		}
 		for part := range slices.Chunk(page, refreshesPerSlot) {
-			err := s.call(ctx, func(ctx context.Context) error {
+			err := s.timed(ctx, s.calls, func(ctx context.Context) error {
 				n, err := s.refreshChanged(ctx, part)
-				refreshed += n
+				c.refreshed += n
 				return err
 			})
 			if err != nil {
-				return err
+				return false, err
+			}
+			if c.refreshed > maxCatchUp || s.webhook.took >= maxCatchUpTime {
+				return false, s.CompareSoon(ctx, s.name)
 			}
 		}
-		if refreshed > maxCatchUp {
-			break
-		}
 	}
-	return s.CompareSoon(ctx, s.name)
+	return false, s.CompareSoon(ctx, s.name)
 }
 
 // refreshesPerSlot is how many members are refreshed before the next slot is waited

@@ -1,0 +1,116 @@
+package inbound_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// slow is a platform that responds just before it is taken to hang: to a registration with an error if refuses is set,
+// and to a look for changes with pages of 10, of which the last is an error.
+type slow struct {
+	empty
+	pages   int
+	refuses bool
+}
+
+func (p *slow) wait(ctx context.Context, method string) error {
+	_ = p.do(ctx, method)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(4800 * time.Millisecond):
+	}
+	return nil
+}
+
+func (p *slow) Subscribe(ctx context.Context, _ string) error {
+	err := p.wait(ctx, "subscribe")
+	if p.refuses && err == nil {
+		err = errors.New("500")
+	}
+	return err
+}
+
+func (p *slow) List(ctx context.Context, after string, since time.Time) (page []platform.Member, left int, err error) {
+	if since.IsZero() {
+		return p.empty.List(ctx, after, since)
+	}
+	number, _ := strconv.Atoi(after)
+	if err := p.wait(ctx, "changes"); err != nil {
+		return nil, 0, err
+	}
+	if number >= (p.pages-1)*10 {
+		return nil, 0, errors.New("500")
+	}
+	for i := range 10 {
+		page = append(page, platform.Member{ID: fmt.Sprintf("%012d", number+i+1)})
+	}
+	return page, math.MaxInt32, nil
+}
+
+// Beside 300 platforms that take long to send changes, or fail after it, others are registered and asked for theirs
+// within minutes: when all start at once, and later.
+func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
+	const hostile, others = 300, 100
+	for name, test := range map[string]struct {
+		platform slow
+		most     int // requests of one of them in two hours
+	}{
+		"a list that is long":        {slow{pages: 98}, 40},
+		"a list that ends in errors": {slow{pages: 10}, 100},
+		"a list that fails":          {slow{pages: 1}, 15},
+		"no registration":            {slow{refuses: true}, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newPlatforms()
+				s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop()})
+				put := func(i int, p platform.Platform) {
+					s.Put(siteName(i), inbound.Site{WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour, Platform: p})
+				}
+				for i := range hostile {
+					p := test.platform
+					p.empty = empty{platforms: c, site: siteName(i)}
+					put(i, &p)
+				}
+				stop := start(t, s)
+				defer stop()
+				for round := range 2 {
+					first := hostile + round*others
+					for i := first; i < first+others; i++ {
+						put(i, &empty{platforms: c, site: siteName(i)})
+					}
+					begin := time.Now()
+					isOther := func(site string) bool { return site >= siteName(first) }
+					<-time.After(30 * time.Minute)
+					for _, method := range []string{"subscribe", "changes"} {
+						times := c.at(method, isOther)
+						if len(times) < others || times[len(times)-1].Sub(begin) > 5*time.Minute {
+							t.Errorf("round %d, %s: %d of %d platforms, want all within 5 minutes", round, method, len(times), others)
+						}
+						if len(times) > 0 {
+							t.Logf("round %d, %s: the last after %s", round, method, times[len(times)-1].Sub(begin))
+						}
+					}
+				}
+				<-time.After(time.Hour)
+				n := (c.count("changes") + c.count("subscribe") - 2*2*others) / hostile
+				t.Logf("%d requests of each slow platform in two hours", n)
+				if n > test.most {
+					t.Errorf("%d requests of each slow platform in two hours, want %d at most", n, test.most)
+				}
+			})
+		})
+	}
+}
