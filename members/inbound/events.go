@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	// refreshInterval is how long after a failure a member is refreshed again.
-	refreshInterval = 5 * time.Second
+	// refreshInterval is how long after a failure a member is refreshed again. It doubles with each, up to
+	// maxRefreshInterval. After refreshAttempts, some 20 minutes, all members are compared instead: the
+	// platform may have invented the member.
+	refreshInterval, maxRefreshInterval = 5 * time.Second, 5 * time.Minute
+	refreshAttempts                     = 10
 
 	// concurrency bounds the members of a site that are refreshed at once.
 	concurrency = 4
@@ -85,16 +88,16 @@ func (s *site) events() platform.EventSource {
 func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
 	var refreshes sync.WaitGroup
 	slots := make(chan struct{}, concurrency)
-	for _, id := range s.queue.due(s.Now()) {
+	for id, a := range s.queue.due(s.Now()) {
 		slots <- struct{}{}
 		if s.isOver.Load() {
-			s.queue.add(id, time.Time{}) // for the site that is in place of this one
+			s.queue.addAgain(id, a) // for the site that is in place of this one
 			<-slots
 			continue
 		}
 		refreshes.Go(func() {
 			defer func() { <-slots }()
-			s.refreshEvent(ctx, id)
+			s.refreshEvent(ctx, id, a)
 		})
 	}
 	refreshes.Wait()
@@ -104,10 +107,11 @@ func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
 	if s.queue.isEmpty() {
 		return 0, 0
 	}
-	return refreshInterval, 0
+	const least = time.Second // so that many that failed one after the other are one batch
+	return max(s.queue.next().Sub(s.Now()), least), 0
 }
 
-func (s *site) refreshEvent(ctx context.Context, id string) {
+func (s *site) refreshEvent(ctx context.Context, id string, a attempt) {
 	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout+2*s.Timeout)
 	defer cancel()
 	err := s.refresh(ctx, id)
@@ -115,7 +119,13 @@ func (s *site) refreshEvent(ctx context.Context, id string) {
 		s.heard()
 		return
 	}
-	s.queue.add(id, s.Now().Add(refreshInterval))
+	pause := min(refreshInterval<<a.failures, maxRefreshInterval)
+	a.notBefore, a.failures = s.Now().Add(pause), a.failures+1
+	if a.failures >= refreshAttempts || !s.queue.addAgain(id, a) {
+		s.warnings.Warn(s.name, "gave up refreshing changed member, all are compared instead", zap.String("problem", members.ForLog(err)))
+		s.CompareLater(s.name)
+		return
+	}
 	if ctx.Err() == nil {
 		s.warnings.Warn(s.name, "cannot refresh changed member", zap.String("problem", members.ForLog(err)))
 	}

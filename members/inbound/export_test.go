@@ -2,6 +2,8 @@ package inbound
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -13,6 +15,7 @@ const (
 	MaxAlarms       = maxAlarms
 	MaxEvents       = maxEvents
 	RefreshInterval = refreshInterval
+	RefreshAttempts = refreshAttempts
 	RegistrationTTL = registrationTTL
 	ClaimTimeout    = claimTimeout
 	CatchUpInterval = catchUpInterval
@@ -51,7 +54,11 @@ func (s *Sync) RefreshDue(ctx context.Context, site string) { s.site(site).refre
 
 func (s *Sync) AddEvent(site, id string) bool { return s.site(site).queue.add(id, time.Time{}) }
 
-func (s *Sync) DueEvents(site string, now time.Time) []string { return s.site(site).queue.due(now) }
+func (s *Sync) AskRefresh(site string) { s.site(site).askRefresh() }
+
+func (s *Sync) DueEvents(site string, now time.Time) []string {
+	return slices.Collect(maps.Keys(s.site(site).queue.due(now)))
+}
 
 func (s *Sync) AddAlarm(site string, when time.Time) { s.site(site).later.add(when) }
 

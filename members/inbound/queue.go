@@ -12,37 +12,73 @@ const maxEvents = 10_000
 // several of one member are one.
 type queue struct {
 	mu  sync.Mutex
-	ids map[string]time.Time // the platform's → not before
+	ids map[string]attempt // by the platform's
 }
 
-// add reports false if there are too many.
+// attempt is the next one to refresh a member.
+type attempt struct {
+	notBefore time.Time
+	failures  int // of those before
+}
+
+// add adds a member after an event. It reports false if there are too many.
 func (q *queue) add(id string, notBefore time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.put(id, attempt{notBefore: notBefore})
+}
+
+// addAgain adds a member that was removed to be refreshed, unless an event has. It reports false if
+// there are too many.
+func (q *queue) addAgain(id string, a attempt) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, isNew := q.ids[id]; isNew {
+		return true
+	}
+	return q.put(id, a)
+}
+
+// put adds a member. The caller holds the lock.
+func (q *queue) put(id string, a attempt) bool {
 	if len(q.ids) >= maxEvents {
 		return false
 	}
 	if q.ids == nil {
-		q.ids = make(map[string]time.Time)
+		q.ids = make(map[string]attempt)
 	}
-	q.ids[id] = notBefore
+	q.ids[id] = a
 	return true
 }
 
 // due removes and returns the members that are due.
-func (q *queue) due(now time.Time) (ids []string) {
+func (q *queue) due(now time.Time) map[string]attempt {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for id, notBefore := range q.ids {
-		if !notBefore.After(now) {
-			ids = append(ids, id)
+	due := make(map[string]attempt)
+	for id, a := range q.ids {
+		if !a.notBefore.After(now) {
+			due[id] = a
 			delete(q.ids, id)
 		}
 	}
 	if len(q.ids) == 0 {
 		q.ids = nil // a map keeps its size
 	}
-	return ids
+	return due
+}
+
+// next is when the next member is due, zero if there is none.
+func (q *queue) next() (when time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	isFirst := true
+	for _, a := range q.ids {
+		if isFirst || a.notBefore.Before(when) {
+			when, isFirst = a.notBefore, false
+		}
+	}
+	return when
 }
 
 func (q *queue) isEmpty() bool {
