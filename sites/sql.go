@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,11 +51,6 @@ const (
 		WHERE name = $1 AND removed_at = 0`
 	removedAt = `SELECT removed_at FROM sites WHERE name = $1`
 
-	addHosts    = `INSERT INTO site_hosts (host, site) VALUES `
-	unlessTaken = ` ON CONFLICT DO NOTHING`
-	hostOwner   = `SELECT site FROM site_hosts WHERE host = $1`
-	removeHosts = `DELETE FROM site_hosts WHERE site = $1`
-
 	columns      = `name, hosts, settings, secrets, revision, created_at, updated_at, removed_at, labels`
 	findSite     = `SELECT ` + columns + ` FROM sites WHERE name = $1 AND removed_at = 0`
 	listSites    = `SELECT ` + columns + ` FROM sites WHERE name > $1 AND removed_at = 0%s ORDER BY name LIMIT $2`
@@ -73,7 +67,7 @@ const (
 	resealSecrets = `UPDATE sites SET secrets = $2, revision = $3 WHERE name = $1`
 )
 
-// Add adds sites. Errors: *ExistsError, *HostTakenError, ErrLeaving, ErrNoSecret.
+// Add adds sites. Errors: *ExistsError, *HostTakenError, *TooManyHostsError, ErrLeaving, ErrNoSecret.
 func (s *SQL) Add(ctx context.Context, list ...Site) error {
 	err := s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
 		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, row.labels))
@@ -93,7 +87,7 @@ func (s *SQL) Add(ctx context.Context, list ...Site) error {
 }
 
 // Replace replaces sites that are still at the revisions that were read, so that
-// hosts can also move from one to another. Errors: ErrConflict, *HostTakenError, ErrNoSecret.
+// hosts can also move from one to another. Errors: ErrConflict, *HostTakenError, *TooManyHostsError, ErrNoSecret.
 func (s *SQL) Replace(ctx context.Context, list ...Site) error {
 	err := s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
 		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision, row.labels))
@@ -127,6 +121,9 @@ type values struct {
 
 // change writes the rows of sites, and then their hosts, in one step.
 func (s *SQL) change(ctx context.Context, doing string, list []Site, write func(*sql.Tx, Site, values) error) error {
+	if err := checkHosts(list); err != nil {
+		return fmt.Errorf("%s sites: %w", doing, err)
+	}
 	rows := make([]values, len(list))
 	for i, site := range list {
 		var err error
@@ -142,10 +139,8 @@ func (s *SQL) change(ctx context.Context, doing string, list []Site, write func(
 				return fmt.Errorf("%s site %s: %w", doing, site.Name, err)
 			}
 		}
-		for part := range slices.Chunk(list, maxSites) {
-			if site, err := keepHosts(ctx, tx, part); err != nil {
-				return fmt.Errorf("%s site %s: %w", doing, site, err)
-			}
+		if site, err := keepHosts(ctx, tx, list); err != nil {
+			return fmt.Errorf("%s site %s: %w", doing, site, err)
 		}
 		return nil
 	})
@@ -181,42 +176,6 @@ func (s *SQL) inTurn(ctx context.Context, revisions int, change func(tx *sql.Tx,
 		}
 		return change(tx, last-int64(revisions)+1)
 	})
-}
-
-// maxSites bounds the sites whose hosts are written in one statement.
-const maxSites = 100
-
-// keepHosts writes the hosts of sites. It returns the site about which an error is.
-func keepHosts(ctx context.Context, tx *sql.Tx, list []Site) (about string, err error) {
-	var q database.Query
-	q.Add(addHosts)
-	hosts := 0
-	for _, site := range list {
-		for _, host := range site.Hosts {
-			q.AddRow(hosts == 0, host, site.Name)
-			hosts++
-		}
-	}
-	if hosts == 0 {
-		return "", nil
-	}
-	q.Add(unlessTaken)
-	n, err := affected(tx.ExecContext(ctx, q.Text, q.Args...))
-	if err != nil || n == int64(hosts) {
-		return list[0].Name, err
-	}
-	for _, site := range list {
-		for _, host := range site.Hosts {
-			var owner string
-			if err := tx.QueryRowContext(ctx, hostOwner, host).Scan(&owner); err != nil {
-				return site.Name, err
-			}
-			if owner != site.Name { // which may name a host twice
-				return site.Name, &HostTakenError{host, site.Name, owner}
-			}
-		}
-	}
-	return "", nil
 }
 
 func affected(result sql.Result, err error) (int64, error) {

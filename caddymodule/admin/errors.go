@@ -43,6 +43,7 @@ func siteError(err error) error {
 		exists     *sites.ExistsError
 		taken      *sites.HostTakenError
 		tooLarge   *http.MaxBytesError
+		tooMany    *sites.TooManyHostsError
 		pending    *config.PendingError
 		api        caddy.APIError
 	)
@@ -63,6 +64,8 @@ func siteError(err error) error {
 		return apiError(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes: send fewer sites at once", tooLarge.Limit))
 	case errors.As(err, &invalid):
 		return badRequest(err)
+	case errors.As(err, &tooMany):
+		return badRequest(fmt.Errorf("%w: send fewer sites at once", err))
 	case errors.Is(err, sites.ErrNoSecret):
 		return badRequest(fmt.Errorf("%w: %s", err, config.WriteSecret))
 	case database.IsAway(err):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"reflect"
@@ -21,7 +22,7 @@ import (
 // csvColumns are those that a CSV file of sites may have.
 var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration", "labels"}
 
-// csvBatch is how many sites are added in one step. Other writers of SQLite wait
+// csvBatch is how many sites are added in one step at most. Other writers of SQLite wait
 // meanwhile.
 const csvBatch = 200
 
@@ -54,7 +55,7 @@ func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteF
 	there := len(list) - len(missing)
 	p := startProgress("Adding "+countOf(len(list), "site"), "sites")
 	added := 0
-	for batch := range slices.Chunk(missing, csvBatch) {
+	for batch := range batches(missing) {
 		if err = s.sites.Add(ctx, asSites(batch)...); err != nil {
 			break
 		}
@@ -67,6 +68,23 @@ func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteF
 		return fmt.Errorf("%w; the sites from line %d of %s on were not added: fix that, and add the same file again", explainSites(err), missing[added].line, name)
 	}
 	return nil
+}
+
+// batches splits sites into those of a step each, in their order.
+func batches(list []csvSite) iter.Seq[[]csvSite] {
+	return func(yield func([]csvSite) bool) {
+		for begin := 0; begin < len(list); {
+			end, hosts := begin+1, len(list[begin].Hosts)
+			for end < len(list) && end-begin < csvBatch && hosts+len(list[end].Hosts) <= sites.MaxHosts {
+				hosts += len(list[end].Hosts)
+				end++
+			}
+			if !yield(list[begin:end]) {
+				return
+			}
+			begin = end
+		}
+	}
 }
 
 func asSites(list []csvSite) []sites.Site {

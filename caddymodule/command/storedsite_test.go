@@ -179,6 +179,15 @@ func TestSitesFromCSV(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&many, "ghost,s%d,s%d.example www.s%d.example,http://127.0.0.1:2368,%s\r\n", i, i, i, ghostKey)
 	}
+	var wide strings.Builder // more hosts than one step may have
+	wide.WriteString("platform,name,hosts\n")
+	for i := range 201 {
+		fmt.Fprintf(&wide, "none,wide%d,", i)
+		for j := range 100 {
+			fmt.Fprintf(&wide, "w%d.wide%d.example ", j, i)
+		}
+		wide.WriteString("\n")
+	}
 	adding := func(n, s string) string { return "Adding " + n + " site" + s + " …\n" }
 	for _, test := range []struct {
 		name, csv string
@@ -199,6 +208,7 @@ func TestSitesFromCSV(t *testing.T) {
 		{"staff", "name,hosts,platform,staff_integrations\nmanaged,managed.example,none,on\nplain,plain.example,none,\n", ran{"2 sites added, 0 were there already.\n", adding("2", "s"), 0}},
 		{"a thousand", many.String(), ran{"1,000 sites added, 0 were there already.\n", adding("1,000", "s"), 0}},
 		{"the same again, and one more", many.String() + "none,more,more.example,,\r\n", ran{"1 site added, 1,000 were there already.\n", adding("1,001", "s"), 0}},
+		{"sites with a hundred hosts each", wide.String(), ran{"201 sites added, 0 were there already.\n", adding("201", "s"), 0}},
 		{"another of the same name", "name,hosts,platform\nnew,new.example,none\ns1,other.example,none\n", ran{"", "Error: nothing was added: standard input, line 3: there is a site s1 with other settings: change it with caddy lychgate site update\n", 1}},
 		{"a host that is taken", "name,hosts,platform\nnew,new.example,none\nother,www.s9.example www.s7.example,none\nlast,www.s8.example,none\n", ran{
 			"",
