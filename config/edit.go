@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -285,6 +286,9 @@ func (e *Editor) checkPending(ctx context.Context, name string, mayLose bool) er
 }
 
 func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, error) {
+	if err := checkPatch(patch); err != nil {
+		return NamedSite{}, err
+	}
 	text, err := json.Marshal(NamedSite{
 		Name: kept.Name, Hosts: site.Hosts, Platform: site.Platform, Themes: site.Themes, StaffIntegrations: site.StaffIntegrations,
 		Registration: site.Registration, Labels: kept.Labels,
@@ -297,10 +301,7 @@ func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, err
 		return NamedSite{}, err
 	}
 	if err := json.Unmarshal(patch, &change); err != nil {
-		return NamedSite{}, fmt.Errorf("the change is not JSON: %w", err)
-	}
-	if _, ok := change.(map[string]any); !ok {
-		return NamedSite{}, errors.New(`write an object with what changes, such as {"hosts": ["news.example.com"]}`)
+		return NamedSite{}, err
 	}
 	if text, err = json.Marshal(mergePatch(target, change)); err != nil {
 		return NamedSite{}, err
@@ -340,6 +341,18 @@ func (e *Editor) Remove(ctx context.Context, name string, mayLose bool) error {
 		return err
 	}
 	return e.Store.Remove(ctx, name, goesOn)
+}
+
+// checkPatch checks that a change has the fields of a site alone, and values of their kinds, before it is read as any
+// JSON: that may take 50 times its size.
+func checkPatch(patch json.RawMessage) error {
+	if err := json.Unmarshal(patch, new(json.RawMessage)); err != nil {
+		return fmt.Errorf("the change is not JSON: %w", err)
+	}
+	if !IsObject(patch) {
+		return errors.New(`write an object with what changes, such as {"hosts": ["news.example.com"]}`)
+	}
+	return checkJSON("", bytes.TrimSpace(patch), reflect.TypeFor[NamedSite]())
 }
 
 // mergePatch applies a merge patch (RFC 7396, section 2).

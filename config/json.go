@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -18,13 +19,11 @@ import (
 
 // ReadJSON reads a configuration into a struct, to which it points.
 func ReadJSON(data []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
+	var text json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&text); err != nil {
 		return err
 	}
-	if err := checkJSON("", value, reflect.TypeOf(into)); err != nil {
+	if err := checkJSON("", text, reflect.TypeOf(into)); err != nil {
 		return err
 	}
 	return json.Unmarshal(data, into)
@@ -94,13 +93,13 @@ var formerFields = map[string]bool{"lines": true, "line": true, "reject_to_line"
 
 var durationType = reflect.TypeFor[Duration]()
 
-// checkJSON checks that a value can be read into a type. The path is the value's,
-// for messages.
-func checkJSON(path string, value any, of reflect.Type) error {
+// checkJSON checks that a text, which is JSON without space around it, can be read into a type. The path is that of
+// its value, for messages. What does not fit stays text: its values could take 50 times as much memory.
+func checkJSON(path string, text json.RawMessage, of reflect.Type) error {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
-	if value == nil {
+	if text[0] == 'n' { // null
 		return nil
 	}
 	var fits bool
@@ -108,23 +107,22 @@ func checkJSON(path string, value any, of reflect.Type) error {
 	switch of.Kind() {
 	case reflect.String:
 		kind = "a string"
-		_, fits = value.(string)
+		fits = text[0] == '"'
 	case reflect.Bool:
 		kind = "true or false"
-		_, fits = value.(bool)
+		fits = text[0] == 't' || text[0] == 'f'
 	case reflect.Slice:
-		return checkJSONList(path, value, of)
+		return checkJSONList(path, text, of)
 	case reflect.Struct:
-		return checkJSONObject(path, value, of)
+		return checkJSONObject(path, text, of)
 	case reflect.Map:
-		return checkJSONMap(path, value, of)
+		return checkJSONMap(path, text, of)
 	case reflect.Int, reflect.Int64:
 		if of == durationType {
-			return checkJSONDuration(path, value)
+			return checkJSONDuration(path, text)
 		}
 		kind = "a whole number without quotes"
-		number, _ := value.(json.Number)
-		_, err := number.Int64()
+		_, err := json.Number(text).Int64()
 		fits = err == nil
 	}
 	if fits {
@@ -144,23 +142,40 @@ func wrongJSON(path, kind string) error {
 	return fmt.Errorf("%s", text)
 }
 
-func checkJSONList(path string, value any, of reflect.Type) error {
-	list, ok := value.([]any)
-	if !ok {
-		return wrongJSON(path, "a list of strings")
+func checkJSONList(path string, text json.RawMessage, of reflect.Type) error {
+	fits := text[0] == '['
+	if fits && of.Elem().Kind() == reflect.String {
+		fits = json.Unmarshal(text, new([]aString)) == nil
 	}
-	for _, element := range list {
-		if _, ok := element.(string); !ok && of.Elem().Kind() == reflect.String {
-			return wrongJSON(path, "a list of strings")
-		}
+	if !fits {
+		return wrongJSON(path, "a list of strings")
 	}
 	return nil
 }
 
-func checkJSONMap(path string, value any, of reflect.Type) error {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return wrongJSON(path, "an object")
+// aString reads a string and no other JSON, and keeps nothing of it.
+type aString struct{}
+
+func (*aString) UnmarshalJSON(text []byte) error {
+	if text[0] != '"' {
+		return errors.New("no string")
+	}
+	return nil
+}
+
+// readObject reads the fields of an object as text.
+func readObject(path string, text json.RawMessage) (fields map[string]json.RawMessage, err error) {
+	if text[0] != '{' {
+		return nil, wrongJSON(path, "an object")
+	}
+	err = json.Unmarshal(text, &fields)
+	return fields, err
+}
+
+func checkJSONMap(path string, text json.RawMessage, of reflect.Type) error {
+	object, err := readObject(path, text)
+	if err != nil {
+		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if err := checkJSON(join(path, key), object[key], of.Elem()); err != nil {
@@ -170,10 +185,10 @@ func checkJSONMap(path string, value any, of reflect.Type) error {
 	return nil
 }
 
-func checkJSONObject(path string, value any, of reflect.Type) error {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return wrongJSON(path, "an object")
+func checkJSONObject(path string, text json.RawMessage, of reflect.Type) error {
+	object, err := readObject(path, text)
+	if err != nil {
+		return err
 	}
 	fields := make(map[string]reflect.Type)
 	for _, field := range reflect.VisibleFields(of) {
@@ -198,20 +213,19 @@ func checkJSONObject(path string, value any, of reflect.Type) error {
 
 // checkJSONDuration checks a duration: a string with units, or nanoseconds as a
 // Caddyfile becomes them. Few nanoseconds are taken for a forgotten unit.
-func checkJSONDuration(path string, value any) error {
-	number, ok := value.(json.Number)
-	if ok {
-		if n, err := number.Int64(); err == nil && n >= int64(time.Millisecond) {
+func checkJSONDuration(path string, text json.RawMessage) error {
+	if text[0] == '-' || '0' <= text[0] && text[0] <= '9' {
+		if n, err := json.Number(text).Int64(); err == nil && n >= int64(time.Millisecond) {
 			return nil
 		}
-		return fmt.Errorf("%s: %s has no unit, and would be nanoseconds: write a duration in quotes, such as %s", path, number, jsonExample(path))
+		return fmt.Errorf("%s: %s has no unit, and would be nanoseconds: write a duration in quotes, such as %s", path, text, jsonExample(path))
 	}
-	text, ok := value.(string)
-	if !ok {
+	var written string
+	if json.Unmarshal(text, &written) != nil {
 		return wrongJSON(path, "a duration in quotes")
 	}
-	if _, err := ParseDuration(text); err != nil {
-		return fmt.Errorf("%s: %s is not a duration, such as %s", path, strconv.Quote(text), jsonExample(path))
+	if _, err := ParseDuration(written); err != nil {
+		return fmt.Errorf("%s: %s is not a duration, such as %s", path, strconv.Quote(written), jsonExample(path))
 	}
 	return nil
 }

@@ -16,8 +16,15 @@ import (
 
 // This file turns a site into what is kept of it in the store, and back.
 
-// maxHosts bounds the hosts of a site in the store.
-const maxHosts = 100
+// These bound a site that is written into the store. One that is there already may have more.
+const (
+	maxHosts  = 100
+	maxThemes = 100
+
+	// maxKept bounds the settings and secrets, in bytes: that of 100 themes with long addresses and tokens. Each edge
+	// reads those of all sites when it starts.
+	maxKept = 128 << 10
+)
 
 // Secrets of a stored site, by where they belong.
 const adminKeySecret = "platform.admin_key"
@@ -52,8 +59,17 @@ func (s *Site) ForStore(name string) (sites.Site, error) {
 		}
 	}
 	rest.Hosts = nil
-	kept.Settings, err = json.Marshal(rest)
-	return kept, err
+	if kept.Settings, err = json.Marshal(rest); err != nil {
+		return sites.Site{}, err
+	}
+	size := len(kept.Settings)
+	for _, secret := range kept.Secrets {
+		size += len(secret)
+	}
+	if size > maxKept {
+		return sites.Site{}, fmt.Errorf("its settings have %d bytes: a site in the store has at most %d", size, maxKept)
+	}
+	return kept, nil
 }
 
 func (s *Site) clone() *Site {
@@ -120,7 +136,13 @@ func (s *Site) checkKept() error {
 // checkForStore checks all that can be without asking anybody, and returns the hosts as
 // they appear in requests.
 func (s *Site) checkForStore(name string) (hosts []string, err error) {
-	if err := cmp.Or(CheckSiteName(name), s.checkLiteral(), s.checkShown()); err != nil {
+	if err := CheckSiteName(name); err != nil {
+		return nil, err
+	}
+	if len(s.Themes) > maxThemes { // before reading them all takes long
+		return nil, &Mistake{Option: "themes", Text: fmt.Sprintf("a site in the store has at most %d", maxThemes)}
+	}
+	if err := cmp.Or(s.checkLiteral(), s.checkShown()); err != nil {
 		return nil, err
 	}
 	if len(s.Integrations) > 0 {
