@@ -263,15 +263,17 @@ func TestSitesRefused(t *testing.T) {
 	before := a.ask("GET", "/lychgate/sites", "")
 
 	const (
-		sites   = "/lychgate/sites"
-		one     = "/lychgate/sites/daily"
-		keys    = "/lychgate/sites/daily/integrations"
-		example = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
-		nothing = "there is nothing at this path: use /lychgate/sites, a site below it, or its integrations"
-		noJSON  = "the body is not JSON: write a site, such as " + example + ", or a list of them"
-		changes = `write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`
-		change  = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`
-		kinds   = `site a: platform: write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "…"}`
+		sites    = "/lychgate/sites"
+		one      = "/lychgate/sites/daily"
+		keys     = "/lychgate/sites/daily/integrations"
+		example  = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
+		nothing  = "there is nothing at this path: use /lychgate/sites, a site below it, or its integrations"
+		noJSON   = "the body is not JSON: write a site, such as " + example + ", or a list of them"
+		changes  = `write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`
+		change   = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`
+		tooLong  = "there are more than 1000 sites: send at most 1000 at once"
+		tooLarge = "a site has at most 1048576 bytes: leave out what it does not need"
+		kinds    = `site a: platform: write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "…"}`
 	)
 	of := func(fields string) string { return `{"name":"a","hosts":["a.example.com"],` + fields + `}` }
 	onGhost := func(fields string) string {
@@ -291,6 +293,16 @@ func TestSitesRefused(t *testing.T) {
 		text, _ := json.Marshal(list) // strings always can be
 		return `{"name":"a","hosts":` + string(text) + `,` + noGhost + `}`
 	}
+	list := func(n int, form, begin, end string) string {
+		var elements []string
+		for i := range n {
+			elements = append(elements, fmt.Sprintf(form, i))
+		}
+		return begin + strings.Join(elements, ",") + end
+	}
+	wide := func(n, hosts int) string {
+		return list(n, `{"name":"s%[1]d","hosts":`+strings.ReplaceAll(list(hosts, `"h%d.s%%[1]d.example.com"`, "[", "]"), "%%", "%")+`,`+noGhost+"}", "[", "]")
+	}
 	const env = "{env.LYCHGATE_TEST_ENVIRONMENT}"
 	long := strings.Repeat("a", 300)
 
@@ -300,7 +312,12 @@ func TestSitesRefused(t *testing.T) {
 		{"more than a body", "POST", sites, of(noGhost) + "x", refused(400, noJSON)},
 		{"deeper than JSON may be", "POST", sites, strings.Repeat(`{"x":`, 20000) + "1" + strings.Repeat("}", 20000), refused(400, noJSON)},
 		{"deep", "POST", sites, strings.Repeat(`{"x":`, 9000) + "1" + strings.Repeat("}", 9000), refused(400, "x: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
-		{"too large", "POST", sites, strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
+		{"too large", "POST", sites, strings.Repeat(" ", 4<<20+1), refused(413, "the body has more than 4194304 bytes: send fewer sites at once")},
+		{"a site that is too large", "POST", sites, of(noGhost) + strings.Repeat(" ", 1<<20), refused(413, tooLarge)},
+		{"one of a list", "POST", sites, "[" + of(noGhost) + `,{"x":"` + strings.Repeat("x", 1<<20) + `"}]`, refused(413, tooLarge)},
+		{"a list that is too long", "POST", sites, list(1001, `{"name":"s%[1]d","hosts":["s%[1]d.example.com"],`+noGhost+"}", "[", "]"), refused(400, tooLong)},
+		{"more hosts than a request may add", "POST", sites, wide(101, 100), refused(400, "adding sites: the sites have 10100 hosts together, more than 10000: send fewer sites at once")},
+		{"changes of too many", "PATCH", sites, list(1001, `"s%d":{}`, "{", "}"), refused(400, tooLong)},
 		{"null", "POST", sites, "null", refused(400, "write an object, such as "+example)},
 		{"a number", "POST", sites, "5", refused(400, "write an object, such as "+example)},
 		{"an empty list", "POST", sites, "[]", refused(400, "the list is empty: write sites into it, such as "+example)},
@@ -316,9 +333,9 @@ func TestSitesRefused(t *testing.T) {
 		{"a port", "POST", sites, `{"name":"a","hosts":["a.example.com:443"],` + noGhost + `}`, refused(400, `site a: hosts: "a.example.com:443" has a port: write the host name without it`)},
 		{"an address", "POST", sites, `{"name":"a","hosts":["https://a.example.com"],` + noGhost + `}`, refused(400, `site a: hosts: "https://a.example.com" is a URL: write only the host name, such as news.example.com`)},
 		{"a long host", "POST", sites, `{"name":"a","hosts":["` + strings.Repeat("a.", 128) + `"],` + noGhost + `}`, refused(400, `site a: hosts: "`+strings.Repeat("a.", 128)+`" is not a host name, such as news.example.com`)},
-		{"a host that is no end of", "POST", sites, `{"name":"a","hosts":["` + strings.Repeat("a", 1<<20) + `"],` + noGhost + `}`, refused(400, `site a: hosts: "`+strings.Repeat("a", 1000-len(`site a: hosts: "`))+`…`)},
+		{"a host that is no end of", "POST", sites, `{"name":"a","hosts":["` + strings.Repeat("a", 1<<19) + `"],` + noGhost + `}`, refused(400, `site a: hosts: "`+strings.Repeat("a", 1000-len(`site a: hosts: "`))+`…`)},
 		{"101 hosts", "POST", sites, hosts(101, "h%d.example.com"), refused(400, "site a: hosts: a site in the store has at most 100")},
-		{"500,000 hosts, answered at once", "POST", sites, hosts(500_000, "h%d.example.com"), refused(400, "site a: hosts: a site in the store has at most 100")},
+		{"40,000 hosts, answered at once", "POST", sites, hosts(40_000, "h%d.example.com"), refused(400, "site a: hosts: a site in the store has at most 100")},
 		{"no platform", "POST", sites, `{"name":"a","hosts":["a.example.com"],"platform":null}`, refused(400, kinds)},
 		{"an unknown platform", "POST", sites, of(`"platform":{"kind":"word"}`), refused(400, kinds)},
 		{"a platform without its key", "POST", sites, of(`"platform":{"kind":"ghost","url":"http://127.0.0.1:9"}`), refused(400, "site a: platform.admin_key: needs the key of a custom integration in Ghost's settings")},
@@ -360,7 +377,7 @@ func TestSitesRefused(t *testing.T) {
 		{"what is shown, but cannot be changed", "PATCH", one, `{"created_at":"2026-11-22T17:34:33Z"}`, refused(400, "site daily: created_at: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
 		{"a deep change", "PATCH", one, strings.Repeat(`{"x":`, 9000) + "1" + strings.Repeat("}", 9000), refused(400, "site daily: x: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
 		{"a host of the configuration, by a change", "PATCH", one, `{"hosts":["fixed.example.com"]}`, refused(409, "site daily: host fixed.example.com belongs to site fixed of the configuration")},
-		{"a change that is too large", "PATCH", one, strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
+		{"a change that is too large", "PATCH", one, strings.Repeat(" ", 1<<20+1), refused(413, tooLarge)},
 		{"no changes", "PATCH", sites, "", refused(400, changes)},
 		{"a list of changes", "PATCH", sites, `[{"name":"daily"}]`, refused(400, changes)},
 		{"null for all changes", "PATCH", sites, "null", refused(400, changes)},
@@ -369,7 +386,7 @@ func TestSitesRefused(t *testing.T) {
 		{"a change of a name that cannot be", "PATCH", sites, `{"a\u0000b":{}}`, refused(404, `finding site "a\x00b": there is no such site`)},
 		{"a good change beside one that is not", "PATCH", sites, `{"daily":{"hosts":["b.example.com"]},"weekly":{}}`, refused(404, "finding site weekly: there is no such site")},
 		{"a host of the configuration, by changes", "PATCH", sites, `{"daily":{"hosts":["fixed.example.com"]}}`, refused(409, "site daily: host fixed.example.com belongs to site fixed of the configuration")},
-		{"changes that are too large", "PATCH", sites, strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
+		{"changes that are too large", "PATCH", sites, strings.Repeat(" ", 4<<20+1), refused(413, "the body has more than 4194304 bytes: send fewer sites at once")},
 
 		{"no page", "GET", sites + "?limit=0", "", refused(400, `limit "0": write a number from 1 to 1000`)},
 		{"no page, without the answer", "HEAD", sites + "?limit=0", "", without(refused(400, ""))},
@@ -402,8 +419,8 @@ func TestSitesRefused(t *testing.T) {
 		{"no change of an integration", "PATCH", keys + "/crm", `{}`, refused(400, `limit: write it, such as {"requests": 600, "window": "1m"}, or null for that of members_api`)},
 		{"another change of an integration", "PATCH", keys + "/crm", `{"limit":null,"mode":"email"}`, refused(400, "mode: no such field: known are limit")},
 		{"a change that is a list", "PATCH", keys + "/crm", `[]`, refused(400, `write an object with what changes, such as {"limit": {"requests": 600, "window": "1m"}}`)},
-		{"an integration that is too large", "POST", keys, strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
-		{"a change of an integration that is too large", "PATCH", keys + "/crm", strings.Repeat(" ", 16<<20+1), refused(413, "the body has more than 16777216 bytes: send fewer sites at once")},
+		{"an integration that is too large", "POST", keys, strings.Repeat(" ", 1<<20+1), refused(413, tooLarge)},
+		{"a change of an integration that is too large", "PATCH", keys + "/crm", strings.Repeat(" ", 1<<20+1), refused(413, tooLarge)},
 	} {
 		t.Run(s.name, func(t *testing.T) { a.follow(t, []sitesStep{s}) })
 	}

@@ -51,6 +51,9 @@ func (n *NamedSite) UnmarshalJSON(data []byte) error {
 	if !IsObject(data) {
 		return errors.New("write an object, such as " + ExampleNamedSite)
 	}
+	if err := countThemes(data); err != nil {
+		return err
+	}
 	type plain NamedSite
 	return ReadJSON(data, (*plain)(n))
 }
@@ -352,7 +355,21 @@ func checkPatch(patch json.RawMessage) error {
 	if !IsObject(patch) {
 		return errors.New(`write an object with what changes, such as {"hosts": ["news.example.com"]}`)
 	}
+	if err := countThemes(patch); err != nil {
+		return err
+	}
 	return checkJSON("", bytes.TrimSpace(patch), reflect.TypeFor[NamedSite]())
+}
+
+// countThemes refuses a site with too many themes before each of them is checked.
+func countThemes(text json.RawMessage) error {
+	var counted struct {
+		Themes map[string]json.RawMessage `json:"themes"`
+	}
+	if json.Unmarshal(text, &counted) == nil && len(counted.Themes) > maxThemes { // what else is wrong is said later
+		return JSONText(errTooManyThemes)
+	}
+	return nil
 }
 
 // mergePatch applies a merge patch (RFC 7396, section 2).

@@ -26,6 +26,8 @@ const (
 	maxKept = 128 << 10
 )
 
+var errTooManyThemes = &Mistake{Option: "themes", Text: fmt.Sprintf("a site in the store has at most %d", maxThemes)}
+
 // Secrets of a stored site, by where they belong.
 const adminKeySecret = "platform.admin_key"
 
@@ -140,7 +142,7 @@ func (s *Site) checkForStore(name string) (hosts []string, err error) {
 		return nil, err
 	}
 	if len(s.Themes) > maxThemes { // before reading them all takes long
-		return nil, &Mistake{Option: "themes", Text: fmt.Sprintf("a site in the store has at most %d", maxThemes)}
+		return nil, errTooManyThemes
 	}
 	if err := cmp.Or(s.checkLiteral(), s.checkShown()); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,13 +29,8 @@ func running() (*app.App, error) {
 // endpoints are those of a path, by method.
 type endpoints map[string]func(http.ResponseWriter, *http.Request) error
 
-func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
-		err = badRequest(fmt.Errorf("the body could not be read: %w", err))
-	}
-	return body, err
-}
+// readBody reads a body that has been received.
+func readBody(r *http.Request) ([]byte, error) { return io.ReadAll(r.Body) }
 
 func writeJSON(w http.ResponseWriter, status int, body any) error {
 	w.Header().Set("Content-Type", "application/json")

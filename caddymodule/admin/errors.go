@@ -31,6 +31,23 @@ func badRequest(err error) error {
 	return apiError(http.StatusBadRequest, errors.New(text))
 }
 
+// errTooLarge refuses a body, or what it has of a site, of more than maxListBody or maxSiteBody bytes.
+func errTooLarge(most int64) error {
+	what := "a site has at most %d bytes: leave out what it does not need"
+	if most == maxListBody {
+		what = "the body has more than %d bytes: send fewer sites at once"
+	}
+	return apiError(http.StatusRequestEntityTooLarge, fmt.Errorf(what, most))
+}
+
+// invalidBody is badRequest, unless an error has its status.
+func invalidBody(err error) error {
+	if _, ok := errors.AsType[caddy.APIError](err); ok {
+		return err
+	}
+	return badRequest(err)
+}
+
 // examplePlaceholder matches examples of messages that are a configuration's: there are
 // no placeholders in a site of the store.
 var examplePlaceholder = regexp.MustCompile(`(such as |"admin_key": |"token": )"\{env\.[A-Z_]+\}"`)
@@ -42,7 +59,6 @@ func siteError(err error) error {
 		configured *config.ConfiguredError
 		exists     *sites.ExistsError
 		taken      *sites.HostTakenError
-		tooLarge   *http.MaxBytesError
 		tooMany    *sites.TooManyHostsError
 		pending    *config.PendingError
 		api        caddy.APIError
@@ -60,8 +76,6 @@ func siteError(err error) error {
 		return apiError(http.StatusConflict, fmt.Errorf("%w: try again in two minutes, or choose another name", err))
 	case errors.As(err, &configured), errors.As(err, &exists), errors.As(err, &taken), errors.Is(err, members.ErrIntegrationTaken):
 		return apiError(http.StatusConflict, err)
-	case errors.As(err, &tooLarge):
-		return apiError(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes: send fewer sites at once", tooLarge.Limit))
 	case errors.As(err, &invalid):
 		return badRequest(err)
 	case errors.As(err, &tooMany):

@@ -102,7 +102,8 @@ var errOperators = errors.New("this cannot be done now; Caddy's log says why")
 // the text may name servers.
 func hideProblem(r *http.Request, token config.NamedToken, err error) error {
 	api, ok := errors.AsType[caddy.APIError](err)
-	if !ok || api.HTTPStatus < http.StatusInternalServerError || len(token.Labels) == 0 {
+	_, isBusy := api.Err.(busyError)
+	if !ok || isBusy || api.HTTPStatus < http.StatusInternalServerError || len(token.Labels) == 0 {
 		return err
 	}
 	caddy.Log().Named("lychgate").Error("request of an admin token failed", zap.String("token", token.Name), zap.String("method", r.Method), zap.Error(api.Err))

@@ -23,9 +23,7 @@ import (
 const (
 	sitesPath = "/lychgate/sites"
 
-	// maxSitesBody bounds a request's body, in bytes, and maxSitesList the sites in it:
-	// other changes wait while they are added.
-	maxSitesBody = 16 << 20
+	// maxSitesList bounds the sites of a request: other changes wait meanwhile.
 	maxSitesList = 1000
 
 	// sitesPage is how many sites a list has unless the request says so, and
@@ -48,7 +46,6 @@ func serveSites(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxSitesBody)
 	err = siteEdit{editor, app.Edge.Stored()}.serve(w, r, names)
 	if errors.Is(err, sites.ErrNotFound) && len(names) > 0 && len(editor.Scope) == 0 && app.Sites[names[0]] != nil {
 		return apiError(http.StatusNotFound, fmt.Errorf("site %s is in the configuration, not in the store: look there", names[0]))
@@ -105,10 +102,18 @@ func (e siteEdit) serve(w http.ResponseWriter, r *http.Request, names []string) 
 	if method == http.MethodHead { // the server leaves the body out
 		method = http.MethodGet
 	}
-	if serve := of[method]; serve != nil {
+	serve := of[method]
+	switch {
+	case serve == nil:
+		return useMethods(w, of)
+	case method == http.MethodGet && r.URL.Query().Has("state"):
+		return failing.serve(w, r, 0, serve)
+	case method == http.MethodGet:
 		return serve(w, r)
+	case len(names) == 0:
+		return changes.serve(w, r, maxListBody, serve)
 	}
-	return useMethods(w, of)
+	return changes.serve(w, r, maxSiteBody, serve)
 }
 
 // siteList is a page of sites.
@@ -203,7 +208,7 @@ func (e siteEdit) add(w http.ResponseWriter, r *http.Request) error {
 	}
 	list, isList, err := readSites(body)
 	if err != nil {
-		return badRequest(err)
+		return invalidBody(err)
 	}
 	prepared, err := e.Add(r.Context(), list...)
 	if err != nil {
@@ -221,30 +226,65 @@ func readSites(body []byte) (list []config.NamedSite, isList bool, err error) {
 	if !json.Valid(body) {
 		return nil, false, errors.New("the body is not JSON: write a site, such as " + config.ExampleNamedSite + ", or a list of them")
 	}
-	texts := []json.RawMessage{body}
-	if isList = bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")); isList {
-		texts = nil
-		err = json.Unmarshal(body, &texts)
-	}
-	if err == nil && len(texts) == 0 {
-		return nil, isList, errors.New("the list is empty: write sites into it, such as " + config.ExampleNamedSite)
-	}
-	if len(texts) > maxSitesList {
-		return nil, isList, fmt.Errorf("the list has %d sites: send at most %d at once", len(texts), maxSitesList)
-	}
-	list = make([]config.NamedSite, len(texts))
-	for i, text := range texts {
-		if err = list[i].UnmarshalJSON(text); err == nil {
-			err = config.JSONText(config.CheckName("name", "name", list[i].Name, "daily"))
+	if isList = bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")); !isList {
+		if len(body) > maxSiteBody {
+			return nil, false, errTooLarge(maxSiteBody)
 		}
-		if err != nil && isList {
-			err = fmt.Errorf("site %d of the list: %w", i+1, err)
+		site, err := readSite(body)
+		return []config.NamedSite{site}, false, err
+	}
+	err = eachElement(body, func(_ string, text json.RawMessage) error {
+		switch {
+		case len(list) == maxSitesList:
+			return errTooLong
+		case len(text) > maxSiteBody:
+			return errTooLarge(maxSiteBody)
 		}
+		site, err := readSite(text)
 		if err != nil {
-			return nil, isList, err
+			return fmt.Errorf("site %d of the list: %w", len(list)+1, err)
+		}
+		list = append(list, site)
+		return nil
+	})
+	if err != nil {
+		return nil, true, err
+	}
+	if len(list) == 0 {
+		return nil, true, errors.New("the list is empty: write sites into it, such as " + config.ExampleNamedSite)
+	}
+	return list, true, nil
+}
+
+var errTooLong = fmt.Errorf("there are more than %d sites: send at most %d at once", maxSitesList, maxSitesList)
+
+func readSite(text []byte) (site config.NamedSite, err error) {
+	if err = site.UnmarshalJSON(text); err == nil {
+		err = config.JSONText(config.CheckName("name", "name", site.Name, "daily"))
+	}
+	return site, err
+}
+
+// eachElement reads a list or an object one by one, until a function returns an error: what is behind takes no memory.
+func eachElement(body []byte, read func(name string, text json.RawMessage) error) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	_, err := decoder.Token() // the bracket
+	isObject := config.IsObject(body)
+	for err == nil && decoder.More() {
+		name, text := "", json.RawMessage(nil)
+		if isObject {
+			var token json.Token
+			token, err = decoder.Token()
+			name, _ = token.(string)
+		}
+		if err == nil {
+			err = decoder.Decode(&text)
+		}
+		if err == nil {
+			err = read(name, text)
 		}
 	}
-	return list, isList, nil
+	return err
 }
 
 // respond waits until the changed sites are live here, and writes them.
@@ -266,15 +306,40 @@ func (e siteEdit) respond(w http.ResponseWriter, r *http.Request, status int, na
 	return writeJSON(w, status, shown[0])
 }
 
+// readPatches reads changes by the names of sites.
+func readPatches(body []byte) (map[string]json.RawMessage, error) {
+	patches := make(map[string]json.RawMessage)
+	wrong := errors.New(`write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`)
+	if !json.Valid(body) || !config.IsObject(body) {
+		return nil, wrong
+	}
+	err := eachElement(body, func(name string, text json.RawMessage) error {
+		if len(text) > maxSiteBody {
+			return errTooLarge(maxSiteBody)
+		}
+		if patches[name] = text; len(patches) > maxSitesList {
+			return errTooLong
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(patches) == 0 {
+		return nil, wrong
+	}
+	return patches, nil
+}
+
 // patchAll changes several sites in one step.
 func (e siteEdit) patchAll(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(r)
 	if err != nil {
 		return err
 	}
-	var patches map[string]json.RawMessage
-	if err := json.Unmarshal(body, &patches); err != nil || len(patches) == 0 {
-		return badRequest(errors.New(`write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`))
+	patches, err := readPatches(body)
+	if err != nil {
+		return invalidBody(err)
 	}
 	return e.patch(w, r, patches, true)
 }

@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
+)
+
+// This file bounds what requests take at once: those of one tenant must not keep the operator's waiting.
+
+const (
+	// maxSiteBody and maxListBody bound the body of a request about one site and about several, in bytes. Of the second
+	// there are 4 KiB for each of maxSitesList sites.
+	maxSiteBody = 1 << 20
+	maxListBody = 4 << 20
+
+	// maxAtOnce is how many requests work at once, and maxOfTenants how many of them have a token that is bound to
+	// labels: the operator's wait for no queue of theirs.
+	maxAtOnce    = 2
+	maxOfTenants = 1
+
+	// maxOfToken is how many requests of a token work or wait.
+	maxOfToken = 16
+)
+
+// turns bounds requests that take long.
+type turns struct{ ofToken, tenants, all *limiter.Limiter }
+
+func newTurns() *turns {
+	return &turns{limiter.New(0, maxOfToken), limiter.New(maxOfTenants, 0), limiter.New(maxAtOnce, 0)}
+}
+
+// changes are requests that write sites, and failing those that read which are in trouble.
+var changes, failing = newTurns(), newTurns()
+
+// busyRetry is in how many seconds a refused request may be sent again.
+const busyRetry = "5"
+
+// serve answers a request when it is its turn. Before, its body of at most so many bytes is received, so that a slow
+// one holds nobody up; for 0 it is left alone.
+func (t *turns) serve(w http.ResponseWriter, r *http.Request, most int64, answer func(http.ResponseWriter, *http.Request) error) error {
+	token, _ := r.Context().Value(tokenKey{}).(config.NamedToken)
+	if !t.ofToken.TryAcquire(token.Name) {
+		return errBusy(w, fmt.Sprintf("%d requests of this kind are under way already: send fewer at once", maxOfToken))
+	}
+	defer t.ofToken.Release(token.Name)
+	if most > 0 {
+		body, err := receive(w, r, most)
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	bounds := []*limiter.Limiter{t.all}
+	if len(token.Labels) > 0 {
+		bounds = []*limiter.Limiter{t.tenants, t.all}
+	}
+	for _, of := range bounds {
+		if of.Acquire(r.Context(), "") != nil {
+			return errBusy(w, "other requests of this kind take too long: try again later")
+		}
+		defer of.Release("")
+	}
+	return answer(w, r)
+}
+
+// busyError says why it is not a request's turn, which a tenant may know too.
+type busyError string
+
+func (e busyError) Error() string { return string(e) }
+
+func errBusy(w http.ResponseWriter, why string) error {
+	w.Header().Set("Retry-After", busyRetry)
+	return apiError(http.StatusServiceUnavailable, busyError(why))
+}
+
+func receive(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := api.ReadBody(w, r, most)
+	if errors.Is(err, api.ErrTooLarge) {
+		return nil, errTooLarge(most)
+	}
+	if err != nil {
+		return nil, badRequest(fmt.Errorf("the body could not be read: %w", err))
+	}
+	return body, nil
+}

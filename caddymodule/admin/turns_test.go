@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/config"
+)
+
+// visit is a request under way.
+type visit struct {
+	turns *turns
+	begun chan string // names of tokens
+	goOn  chan struct{}
+}
+
+// send sends a request, and returns when it works or waits.
+func (v *visit) send(ctx context.Context, token config.NamedToken, body io.Reader) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		w := httptest.NewRecorder()
+		r := withToken(httptest.NewRequest(http.MethodPost, "/", body).WithContext(ctx), token)
+		err := v.turns.serve(w, r, maxSiteBody, func(http.ResponseWriter, *http.Request) error {
+			v.begun <- token.Name
+			<-v.goOn
+			return nil
+		})
+		if refused, ok := errors.AsType[caddy.APIError](err); ok && refused.HTTPStatus == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+			err = errors.New("503 without Retry-After")
+		}
+		ended <- err
+	}()
+	synctest.Wait()
+	return ended
+}
+
+func (v *visit) works(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	var got []string
+	for len(v.begun) > 0 {
+		got = append(got, <-v.begun)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what works now (-want +got):\n%s", diff)
+	}
+}
+
+// However many requests the tokens of tenants send, the operator's work at once, and a body that does not arrive
+// holds up nobody.
+func TestTurns(t *testing.T) {
+	operator := config.NamedToken{Name: "operator"}
+	tenant := func(name string) config.NamedToken {
+		return config.NamedToken{Name: name, Labels: config.Scope{name}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		v := &visit{turns: newTurns(), begun: make(chan string, 100), goOn: make(chan struct{})}
+		half, unfinished := io.Pipe()
+		slow := v.send(t.Context(), tenant("acme"), half)
+		v.works(t)
+		for range maxOfToken - 1 {
+			v.send(t.Context(), tenant("acme"), strings.NewReader("{}"))
+		}
+		waits, leave := context.WithCancel(t.Context())
+		left := v.send(waits, tenant("beta"), strings.NewReader("{}"))
+		v.works(t, "acme")
+		v.send(t.Context(), operator, strings.NewReader("{}"))
+		v.works(t, "operator")
+		const tooMany, tooLong = "16 requests of this kind are under way already: send fewer at once", "other requests of this kind take too long: try again later"
+		if err := <-v.send(t.Context(), tenant("acme"), nil); err == nil || !strings.Contains(err.Error(), tooMany) {
+			t.Errorf("one more of a token: got %v, want %s", err, tooMany)
+		}
+		leave()
+		if err := <-left; err == nil || !strings.Contains(err.Error(), tooLong) {
+			t.Errorf("one that waits too long: got %v, want %s", err, tooLong)
+		}
+		unfinished.Close()
+		close(v.goOn)
+		if err := <-slow; err != nil {
+			t.Errorf("the body that came late: got %v, want no error", err)
+		}
+		synctest.Wait()
+		if n := v.turns.all.Taken() + v.turns.tenants.Taken() + v.turns.ofToken.Taken(); n != 0 {
+			t.Errorf("%d slots are taken in the end, want none", n)
+		}
+	})
+}
