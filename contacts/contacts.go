@@ -8,7 +8,6 @@ package contacts
 import (
 	"context"
 	"embed"
-	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -71,7 +70,7 @@ const (
 		responded_at = CASE WHEN contacts.responded_at > excluded.responded_at THEN contacts.responded_at ELSE excluded.responded_at END
 		WHERE contacts.asked_at <= excluded.asked_at`
 
-	listFailing  = `SELECT ` + columns + ` FROM contacts WHERE outcome <> 'responds' AND %[1]s > $1 AND ($3 = '' OR outcome = $3) ORDER BY %[1]s LIMIT $2`
+	listFailing  = `SELECT ` + columns + ` FROM contacts WHERE outcome <> 'responds' AND ($1 = '' OR outcome = $1) AND %[1]s ORDER BY %[2]s %[3]s`
 	listLongest  = `SELECT ` + columns + ` FROM contacts WHERE outcome <> 'responds' AND outcome = $1 ORDER BY since, site LIMIT $2`
 	countFailing = `SELECT outcome, COUNT(*) FROM contacts WHERE outcome <> 'responds' GROUP BY outcome`
 	forgetOld    = `DELETE FROM contacts WHERE outcome <> 'responds' AND asked_at < $1`
@@ -100,10 +99,10 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Failing lists contacts with an outcome, or all that are not Responds for "", by site, those
-// after one.
-func (s *SQL) Failing(ctx context.Context, of Outcome, after string, most int) ([]Contact, error) {
-	list, err := database.List(ctx, s.db.Read, scan, fmt.Sprintf(listFailing, s.db.Bytewise("site")), after, most, of)
+// Failing lists contacts with an outcome, or all that are not Responds for "".
+func (s *SQL) Failing(ctx context.Context, of Outcome, page database.SitePage) ([]Contact, error) {
+	query, args := page.In(s.db, listFailing, of)
+	list, err := database.List(ctx, s.db.Read, scan, query, args...)
 	return list, database.Wrap("listing platforms that do not respond", err)
 }
 

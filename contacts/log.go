@@ -163,7 +163,7 @@ func (l *Log) Review(ctx context.Context) error {
 	}
 	const most = 1000
 	for after := ""; ; {
-		list, err := l.store.Failing(ctx, "", after, most)
+		list, err := l.store.Failing(ctx, "", database.SitePage{After: after, Most: most})
 		if err != nil {
 			return err
 		}

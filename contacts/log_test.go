@@ -41,7 +41,7 @@ func (n *noted) failing(site string, err error) []contacts.Contact {
 	n.t.Helper()
 	n.Note(site, err)
 	writeErr := n.Write(n.t.Context())
-	list, listErr := n.store.Failing(n.t.Context(), "", "", 10)
+	list, listErr := n.store.Failing(n.t.Context(), "", database.SitePage{Most: 10})
 	if err := errors.Join(writeErr, listErr); err != nil {
 		n.t.Fatalf("error %v, want none", err)
 	}

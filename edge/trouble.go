@@ -5,19 +5,20 @@ import (
 	"maps"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
 // This file says which sites are in trouble: as the store has it of the fleet, and what this edge
 // alone knows.
 
-// Failing lists sites with a state, or in any for [trouble.Failing], by name, those after a name,
-// at most so many, of those that may be seen. Errors: ErrNoStore, ErrStoreAway, those of the store.
-func (s *StoredSites) Failing(ctx context.Context, of trouble.State, after string, most int, may func(site string) bool) ([]trouble.Site, error) {
+// Failing lists sites with a state, or in any for [trouble.Failing], of those that may be seen. Errors: ErrNoStore,
+// ErrStoreAway, those of the store.
+func (s *StoredSites) Failing(ctx context.Context, of trouble.State, page database.SitePage, may func(site string) bool) ([]trouble.Site, error) {
 	if _, err := s.opened(); err != nil {
 		return nil, err
 	}
-	return s.updater.uses.trouble.Load().List(ctx, of, after, most, func(site string) bool { return s.served.Serves(site) && may(site) }, s.updater.uses.troubleHere()...)
+	return s.updater.uses.trouble.Load().List(ctx, of, page, func(site string) bool { return s.served.Serves(site) && may(site) }, s.updater.uses.troubleHere()...)
 }
 
 // troubleHere is what this edge alone knows.

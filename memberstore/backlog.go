@@ -2,7 +2,6 @@ package memberstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -20,13 +19,12 @@ type Backlog struct {
 // backlogs goes by the index of pending records.
 const backlogs = `SELECT site, count(*), min(updated_at) FROM members WHERE applied < version`
 
-const nextBacklogs = backlogs + ` AND %[1]s > $2 GROUP BY site HAVING min(updated_at) < $1 ORDER BY %[1]s LIMIT $3`
+const nextBacklogs = backlogs + ` AND %[1]s GROUP BY site HAVING min(updated_at) < $1 ORDER BY %[2]s %[3]s`
 
-// Backlogs lists sites with a member who was pending before a time already, by name, those after
-// a site.
-func (s queue) Backlogs(ctx context.Context, before time.Time, after string, limit int) ([]Backlog, error) {
-	list, err := database.List(ctx, s.db.Read, scanBacklog, fmt.Sprintf(nextBacklogs, s.db.Bytewise("site")),
-		millis(before), after, limit)
+// Backlogs lists sites with a member who was pending before a time already.
+func (s queue) Backlogs(ctx context.Context, before time.Time, page database.SitePage) ([]Backlog, error) {
+	query, args := page.In(s.db, nextBacklogs, millis(before))
+	list, err := database.List(ctx, s.db.Read, scanBacklog, query, args...)
 	return list, database.Wrap("listing sites with pending members", err)
 }
 
@@ -50,7 +48,7 @@ func (s syncing) IsKept(ctx context.Context, site string) (bool, error) {
 }
 
 // unregistered are webhooks that no edge could register. One that is being registered is claimed.
-const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND claimed_at > $3 AND %[1]s > $1 ORDER BY %[1]s LIMIT $2`
+const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND claimed_at > $1 AND %[1]s ORDER BY %[2]s %[3]s`
 
 // tryTime is how long a webhook counts that an edge has tried to register. As long as one is to have it, it
 // tries each minute.
@@ -62,13 +60,14 @@ type Unregistered struct {
 	SeenAt time.Time // up to when all changes on the platform were seen
 }
 
-// UnregisteredWebhooks lists sites by name, those after one, of those for which an edge tries to register one.
-func (s syncing) UnregisteredWebhooks(ctx context.Context, after string, limit int) ([]Unregistered, error) {
+// UnregisteredWebhooks lists sites for which an edge tries to register one.
+func (s syncing) UnregisteredWebhooks(ctx context.Context, page database.SitePage) ([]Unregistered, error) {
+	query, args := page.In(s.db, unregistered, millis(s.db.Now().Add(-tryTime)))
 	list, err := database.List(ctx, s.db.Read, func(row database.Row) (u Unregistered, err error) {
 		var seen int64
 		err = row.Scan(&u.Site, &seen)
 		u.SeenAt = unmillis(seen)
 		return u, err
-	}, fmt.Sprintf(unregistered, s.db.Bytewise("site")), after, limit, millis(s.db.Now().Add(-tryTime)))
+	}, query, args...)
 	return list, database.Wrap("listing webhooks that are not registered", err)
 }

@@ -94,7 +94,7 @@ func TestUnregisteredWebhooks(t *testing.T) {
 		if err := store.MarkWebhookRegistered(ctx, "registered", "/2", now); err != nil {
 			t.Fatalf("store.MarkWebhookRegistered: %v", err)
 		}
-		got, err := store.UnregisteredWebhooks(ctx, "", 10)
+		got, err := store.UnregisteredWebhooks(ctx, database.SitePage{Most: 10})
 		want := []Unregistered{{Site: "refused", SeenAt: now.Add(-time.Hour)}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("UnregisteredWebhooks: error %v, want none (-want +got):\n%s", err, diff)

@@ -1,6 +1,7 @@
 package sites
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +47,11 @@ func TestLabels(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.name, diff)
+			}
+			names, err := store.Names(t.Context(), test.labels...)
+			must(t, err)
+			if isWhole := test.after == "" && len(got) < test.limit; names == nil || isWhole && !slices.Equal(got, names) {
+				t.Errorf("%s: Names: got %q, want %q", test.name, names, got)
 			}
 		}
 

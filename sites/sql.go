@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ const (
 	columns      = `name, hosts, settings, secrets, revision, created_at, updated_at, removed_at, labels`
 	findSite     = `SELECT ` + columns + ` FROM sites WHERE name = $1 AND removed_at = 0`
 	listSites    = `SELECT ` + columns + ` FROM sites WHERE name > $1 AND removed_at = 0%s ORDER BY name LIMIT $2`
+	listNames    = `SELECT name FROM sites WHERE removed_at = 0`
 	changedSites = `SELECT ` + columns + ` FROM sites WHERE revision > $1 ORDER BY revision`
 	lastRevision = `SELECT revision FROM site_revisions`
 
@@ -220,7 +222,29 @@ func (s *SQL) Find(ctx context.Context, name string) (Site, error) {
 // List orders by name, and begins after a name. Sites that are removed are left out, and those that
 // carry no label of one of some lists; lists without labels do not count.
 func (s *SQL) List(ctx context.Context, after string, limit int, labels ...[]string) ([]Site, error) {
-	args := []any{after, limit}
+	condition, args := carrying(labels, after, limit)
+	list, err := s.list(ctx, fmt.Sprintf(listSites, condition), args...)
+	if err != nil {
+		return nil, fmt.Errorf("listing sites: %w", err)
+	}
+	return list, nil
+}
+
+// Names lists the names of the sites of List, in the order of Go. It is not nil.
+func (s *SQL) Names(ctx context.Context, labels ...[]string) ([]string, error) {
+	condition, args := carrying(labels)
+	names := []string{}
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
+		name, err := database.Text(row)
+		names = append(names, name)
+		return err
+	}, listNames+condition, args...)
+	slices.Sort(names)
+	return names, database.Wrap("listing names of sites", err)
+}
+
+// carrying is the condition that a site carries a label of each list, behind other arguments.
+func carrying(labels [][]string, args ...any) (string, []any) {
 	var conditions []string
 	for _, list := range labels {
 		var carries []string
@@ -232,11 +256,7 @@ func (s *SQL) List(ctx context.Context, after string, limit int, labels ...[]str
 			conditions = append(conditions, " AND ("+strings.Join(carries, " OR ")+")")
 		}
 	}
-	list, err := s.list(ctx, fmt.Sprintf(listSites, strings.Join(conditions, "")), args...)
-	if err != nil {
-		return nil, fmt.Errorf("listing sites: %w", err)
-	}
-	return list, nil
+	return strings.Join(conditions, ""), args
 }
 
 // All yields the sites that are not removed, by name. It reads a page at a time, so that a

@@ -2,7 +2,6 @@ package themes
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -29,14 +28,15 @@ type Failing struct {
 
 const (
 	withFindings = `SELECT site, COUNT(*), MIN(name), SUM(finding_count), MIN(updated_at), '' FROM themes
-		WHERE finding_count > 0 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
+		WHERE finding_count > 0 AND %[1]s GROUP BY site ORDER BY %[2]s %[3]s`
 	unreadThemes = `SELECT site, COUNT(*), MIN(name), 0, MIN(unread_at), MIN(unread) FROM themes
-		WHERE unread_at > 0 AND unread_at > $3 AND %[1]s > $1 GROUP BY site ORDER BY %[1]s LIMIT $2`
+		WHERE unread_at > 0 AND unread_at > $1 AND %[1]s GROUP BY site ORDER BY %[2]s %[3]s`
 )
 
-// WithFindings lists sites by name, those after one, that have a theme whose manifest has findings.
-func (s *SQL) WithFindings(ctx context.Context, after string, most int) ([]Failing, error) {
-	list, err := database.List(ctx, s.db.Read, scanFailing, fmt.Sprintf(withFindings, s.db.Bytewise("site")), after, most)
+// WithFindings lists sites that have a theme whose manifest has findings.
+func (s *SQL) WithFindings(ctx context.Context, page database.SitePage) ([]Failing, error) {
+	query, args := page.In(s.db, withFindings)
+	list, err := database.List(ctx, s.db.Read, scanFailing, query, args...)
 	return list, database.Wrap("listing themes with findings", err)
 }
 
@@ -44,10 +44,10 @@ func (s *SQL) WithFindings(ctx context.Context, after string, most int) ([]Faili
 // by now, or none.
 const unreadRetention = 30 * 24 * time.Hour
 
-// Unread lists sites by name, those after one, that have a theme whose repository could not be read
-// the last time, within 30 days.
-func (s *SQL) Unread(ctx context.Context, after string, most int) ([]Failing, error) {
-	list, err := database.List(ctx, s.db.Read, scanFailing, fmt.Sprintf(unreadThemes, s.db.Bytewise("site")), after, most, s.db.Now().Add(-unreadRetention).UnixMilli())
+// Unread lists sites that have a theme whose repository could not be read the last time, within 30 days.
+func (s *SQL) Unread(ctx context.Context, page database.SitePage) ([]Failing, error) {
+	query, args := page.In(s.db, unreadThemes, s.db.Now().Add(-unreadRetention).UnixMilli())
+	list, err := database.List(ctx, s.db.Read, scanFailing, query, args...)
 	return list, database.Wrap("listing themes that cannot be read", err)
 }
 

@@ -33,7 +33,7 @@ func TestUnread(t *testing.T) {
 		}
 		unread := func(want ...themes.Failing) {
 			t.Helper()
-			list, err := store.Unread(t.Context(), "", 10)
+			list, err := store.Unread(t.Context(), database.SitePage{Most: 10})
 			if diff := cmp.Diff(want, list, cmpopts.IgnoreFields(themes.Failing{}, "Since"), cmpopts.EquateEmpty()); diff != "" || err != nil {
 				t.Errorf("themes that cannot be read (-want +got):\n%s, %v", diff, err)
 			}

@@ -51,11 +51,10 @@ func Open(ctx context.Context, db *database.DB) (*Store, error) {
 	return s, nil
 }
 
-// List lists sites with a state, or in any for Failing, by name, those after a name, at most so
-// many. Of a site it has the reasons with that state. Sites for which isServed is false are left
-// out. The sources are of what the store does not know.
-func (s *Store) List(ctx context.Context, of State, after string, most int, isServed func(site string) bool, more ...Source) ([]Site, error) {
-	found, err := list(ctx, slices.Concat(s.sources, more), of, after, most, isServed)
+// List lists sites with a state, or in any for Failing. Of a site it has the reasons with that state. Sites for which
+// isServed is false are left out. The sources are of what the store does not know.
+func (s *Store) List(ctx context.Context, of State, page database.SitePage, isServed func(site string) bool, more ...Source) ([]Site, error) {
+	found, err := list(ctx, slices.Concat(s.sources, more), of, page, isServed)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +80,8 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-func (s *Store) listContacts(ctx context.Context, of State, after string, most int) (list []Entry, err error) {
-	failing, err := s.contacts.Failing(ctx, outcomeOf(of), after, most)
+func (s *Store) listContacts(ctx context.Context, of State, page database.SitePage) (list []Entry, err error) {
+	failing, err := s.contacts.Failing(ctx, outcomeOf(of), page)
 	for _, c := range failing {
 		list = append(list, Entry{c.Site, Reason{State: stateOf(c.Outcome), Since: known(c.Since), Problem: c.Problem}})
 	}
@@ -108,19 +107,19 @@ func stateOf(of contacts.Outcome) State {
 }
 
 // listPending adds up members and other work, which are in two tables.
-func (s *Store) listPending(ctx context.Context, _ State, after string, most int) ([]Entry, error) {
+func (s *Store) listPending(ctx context.Context, _ State, page database.SitePage) ([]Entry, error) {
 	before := s.db.Now().Add(-PendingAfter)
-	records, err := s.members.Backlogs(ctx, before, after, most)
+	records, err := s.members.Backlogs(ctx, before, page)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := work.Backlogs(ctx, s.db, before, after, most)
+	tasks, err := work.Backlogs(ctx, s.db, before, page)
 	if err != nil {
 		return nil, err
 	}
 	list := addUp(records, tasks)
 	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Site, b.Site) })
-	return list[:min(len(list), most)], nil
+	return list[:min(len(list), page.Most)], nil
 }
 
 func addUp(records []memberstore.Backlog, tasks []work.Backlog) (list []Entry) {
@@ -142,16 +141,16 @@ func addUp(records []memberstore.Backlog, tasks []work.Backlog) (list []Entry) {
 	return list
 }
 
-func (s *Store) listWebhooks(ctx context.Context, _ State, after string, most int) (list []Entry, err error) {
-	missing, err := s.members.UnregisteredWebhooks(ctx, after, most)
+func (s *Store) listWebhooks(ctx context.Context, _ State, page database.SitePage) (list []Entry, err error) {
+	missing, err := s.members.UnregisteredWebhooks(ctx, page)
 	for _, w := range missing {
 		list = append(list, Entry{w.Site, Reason{State: WebhookMissing, Since: known(w.SeenAt), Problem: "the platform has not taken the webhooks, so what changes there is seen late"}})
 	}
 	return list, err
 }
 
-func (s *Store) listFindings(ctx context.Context, _ State, after string, most int) (list []Entry, err error) {
-	failing, err := s.themes.WithFindings(ctx, after, most)
+func (s *Store) listFindings(ctx context.Context, _ State, page database.SitePage) (list []Entry, err error) {
+	failing, err := s.themes.WithFindings(ctx, page)
 	for _, f := range failing {
 		problem := fmt.Sprintf("the manifest of theme %s has %s", f.Name, english.Plural(f.Findings, "finding", ""))
 		if f.Themes > 1 {
@@ -162,8 +161,8 @@ func (s *Store) listFindings(ctx context.Context, _ State, after string, most in
 	return list, err
 }
 
-func (s *Store) listUnread(ctx context.Context, _ State, after string, most int) (list []Entry, err error) {
-	failing, err := s.themes.Unread(ctx, after, most)
+func (s *Store) listUnread(ctx context.Context, _ State, page database.SitePage) (list []Entry, err error) {
+	failing, err := s.themes.Unread(ctx, page)
 	for _, f := range failing {
 		list = append(list, Entry{f.Site, Reason{State: ThemeUnreadable, Since: known(f.Since), Problem: fmt.Sprintf("theme %s: %s", f.Name, f.Problem)}})
 	}

@@ -90,7 +90,7 @@ func TestStates(t *testing.T) {
 		}
 		served := func(site string) bool { return site != "gone" }
 		locked := trouble.Known(trouble.KeysLocked, map[string]trouble.Reason{"locked": {State: trouble.KeysLocked, Problem: "secret"}})
-		got, err := store.List(t.Context(), trouble.Failing, "", 100, served, locked)
+		got, err := store.List(t.Context(), trouble.Failing, database.SitePage{Most: 100}, served, locked)
 		if diff := cmp.Diff(want, lines(got)); diff != "" || err != nil {
 			t.Fatalf("(-want +got):\n%s, %v", diff, err)
 		}
@@ -99,14 +99,27 @@ func TestStates(t *testing.T) {
 		}
 		for _, of := range trouble.States {
 			wanted := slices.DeleteFunc(slices.Clone(want), func(line string) bool { return !strings.Contains(line, " "+string(of)+" ") })
-			got, err := store.List(t.Context(), of, "", 100, served, locked)
+			got, err := store.List(t.Context(), of, database.SitePage{Most: 100}, served, locked)
 			if diff := cmp.Diff(wanted, lines(got), cmpopts.EquateEmpty()); diff != "" || err != nil {
 				t.Errorf("%s (-want +got):\n%s, %v", of, diff, err)
 			}
 		}
+		some := database.SitePage{Most: 100, Among: []string{"away", "fine", "gone", "locked", "theme"}}
+		got, err = store.List(t.Context(), trouble.Failing, some, served, locked)
+		if diff := cmp.Diff([]string{want[0], want[5], want[6], want[7]}, lines(got)); diff != "" || err != nil {
+			t.Errorf("among some (-want +got):\n%s, %v", diff, err)
+		}
+		some.After = "away"
+		got, err = store.List(t.Context(), trouble.ThemeUnreadable, some, served, locked)
+		if diff := cmp.Diff([]string{want[7]}, lines(got)); diff != "" || err != nil {
+			t.Errorf("the next page among some (-want +got):\n%s, %v", diff, err)
+		}
+		if got, err := store.List(t.Context(), trouble.Failing, database.SitePage{Most: 100, Among: []string{}}, served, locked); len(got) > 0 || err != nil {
+			t.Errorf("among none: got %v, %v, want none", lines(got), err)
+		}
 		var paged []string
 		for after := ""; ; {
-			page, err := store.List(t.Context(), trouble.Failing, after, 1, served, locked)
+			page, err := store.List(t.Context(), trouble.Failing, database.SitePage{After: after, Most: 1}, served, locked)
 			if err != nil {
 				t.Fatalf("List after %q: %v", after, err)
 			}
@@ -129,7 +142,7 @@ func TestManySites(t *testing.T) {
 		fill(t, db, sites)
 		begin, n := time.Now(), 0
 		for after := ""; ; {
-			page, err := store.List(t.Context(), trouble.Failing, after, 1000, all)
+			page, err := store.List(t.Context(), trouble.Failing, database.SitePage{After: after, Most: 1000}, all)
 			if err != nil {
 				t.Fatalf("List: %v", err)
 			}
@@ -143,7 +156,7 @@ func TestManySites(t *testing.T) {
 		}
 		t.Logf("all %d sites in pages of 1000: %v", sites, time.Since(begin))
 		begin = time.Now()
-		if _, err := store.List(t.Context(), trouble.Failing, "", 100, all); err != nil {
+		if _, err := store.List(t.Context(), trouble.Failing, database.SitePage{Most: 100}, all); err != nil {
 			t.Fatalf("List: %v", err)
 		}
 		t.Logf("the first 100: %v", time.Since(begin))
@@ -155,6 +168,34 @@ func TestManySites(t *testing.T) {
 			}
 		}
 		t.Logf("what the metrics name: %v", time.Since(begin))
+	})
+}
+
+// Who may see few sites among thousands in trouble is answered without reading those of others.
+func TestFewOfManySites(t *testing.T) {
+	const sites = 10_000
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store := open(t, db)
+		fill(t, db, sites)
+		for _, test := range []struct {
+			name  string
+			among []string
+			want  int
+		}{
+			{"none in trouble", []string{"fine-1", "fine-2"}, 0},
+			{"two in trouble", []string{"fine-1", "site-00007", "site-09999"}, 2},
+		} {
+			asked := 0
+			begin := time.Now()
+			got, err := store.List(t.Context(), trouble.Failing, database.SitePage{Most: 101, Among: test.among}, func(string) bool {
+				asked++
+				return true
+			})
+			t.Logf("%s of %d: %v", test.name, sites, time.Since(begin))
+			if err != nil || len(got) != test.want || asked != test.want {
+				t.Errorf("%s: got %d sites of %d that were read, %v, want %d", test.name, len(got), asked, err, test.want)
+			}
+		}
 	})
 }
 

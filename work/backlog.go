@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -17,14 +16,13 @@ type Backlog struct {
 
 const (
 	backlogs     = `SELECT site, COUNT(*), MIN(since) FROM work WHERE` + isPending
-	nextBacklogs = backlogs + ` AND %[1]s > $2 GROUP BY site HAVING MIN(since) < $1 ORDER BY %[1]s LIMIT $3`
+	nextBacklogs = backlogs + ` AND %[1]s GROUP BY site HAVING MIN(since) < $1 ORDER BY %[2]s %[3]s`
 )
 
-// Backlogs lists sites with something that was pending before a time already, by name, those after
-// a site. It needs no Queue.
-func Backlogs(ctx context.Context, db *database.DB, before time.Time, after string, most int) ([]Backlog, error) {
-	list, err := database.List(ctx, db.Read, scanBacklog, fmt.Sprintf(nextBacklogs, db.Bytewise("site")),
-		before.UnixMilli(), after, most)
+// Backlogs lists sites with something that was pending before a time already. It needs no Queue.
+func Backlogs(ctx context.Context, db *database.DB, before time.Time, page database.SitePage) ([]Backlog, error) {
+	query, args := page.In(db, nextBacklogs, before.UnixMilli())
+	list, err := database.List(ctx, db.Read, scanBacklog, query, args...)
 	return list, wrap("listing sites with pending work", err)
 }
 

@@ -1,10 +1,10 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
@@ -26,11 +26,13 @@ func (e siteEdit) listFailing(w http.ResponseWriter, r *http.Request, limit int,
 	if err != nil {
 		return err
 	}
-	may, err := e.labelled(r.Context(), labels)
-	if err != nil {
-		return err
+	wanted := database.SitePage{After: after, Most: limit + 1}
+	if len(e.Scope)+len(labels) > 0 {
+		if wanted.Among, err = e.Store.Names(r.Context(), e.Scope, labels); err != nil {
+			return err
+		}
 	}
-	list, err := e.stored.Failing(r.Context(), of, after, limit+1, may)
+	list, err := e.stored.Failing(r.Context(), of, wanted, func(name string) bool { return !e.Hides(name) })
 	if err != nil {
 		return err
 	}
@@ -41,24 +43,4 @@ func (e siteEdit) listFailing(w http.ResponseWriter, r *http.Request, limit int,
 	}
 	page.Sites = append(page.Sites, list...)
 	return writeJSON(w, http.StatusOK, page)
-}
-
-// labelled reports of a name whether the request may see the site and asks for it: all sites, if the
-// token is bound to no labels and the request names none. Errors: those of the store.
-func (e siteEdit) labelled(ctx context.Context, labels []string) (func(name string) bool, error) {
-	may := func(string) bool { return true }
-	for _, of := range [][]string{e.Scope, labels} {
-		if len(of) == 0 {
-			continue
-		}
-		names, before := make(map[string]bool), may
-		for kept, err := range e.Store.All(ctx, of) {
-			if err != nil {
-				return nil, err
-			}
-			names[kept.Name] = true
-		}
-		may = func(name string) bool { return names[name] && before(name) && !e.Hides(name) }
-	}
-	return may, nil
 }

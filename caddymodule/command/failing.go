@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
@@ -15,8 +16,8 @@ import (
 const failingPage = 500
 
 // listFailing lists the sites in trouble, as the store has them, and as the edge on this machine knows for itself
-// if it runs.
-func (s *sitesStore) listFailing(ctx context.Context, out io.Writer) error {
+// if it runs: those with one of the labels, if there are some.
+func (s *sitesStore) listFailing(ctx context.Context, out io.Writer, labels []string) error {
 	store, err := trouble.Open(ctx, s.db)
 	if err != nil {
 		return err
@@ -36,8 +37,14 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer) error {
 	}
 	isServed := func(site string) bool { return served[site] }
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for after, n := "", 0; ; {
-		list, err := store.List(ctx, trouble.Failing, after, failingPage, isServed, sources...)
+	page := database.SitePage{Most: failingPage}
+	if len(labels) > 0 {
+		if page.Among, err = s.sites.Names(ctx, labels); err != nil {
+			return err
+		}
+	}
+	for n := 0; ; {
+		list, err := store.List(ctx, trouble.Failing, page, isServed, sources...)
 		if err != nil {
 			return err
 		}
@@ -45,7 +52,7 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer) error {
 			fmt.Fprintln(table, "NAME\tSTATE\tSINCE\tLAST CONTACT\tPROBLEM")
 		}
 		for _, site := range list {
-			after = site.Name
+			page.After = site.Name
 			for _, r := range site.Reasons {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", site.Name, r.State, orNone(r.Since), orNone(site.LastContact), printable(problemOf(r)))
 			}

@@ -10,13 +10,13 @@ import (
 )
 
 // An operator sees on the command line which sites are in trouble, whether or not Caddy runs: those of the
-// configuration and those in the store, and not what remains of sites that nobody serves.
+// configuration and those in the store, those with a label alone if asked, and not what remains of sites that nobody serves.
 func TestSiteListFailing(t *testing.T) {
 	folder := t.TempDir()
 	const note = "What an edge alone knows, hosts without a certificate and writes that wait, is not included: no Caddy with Lychgate runs on this machine at the admin address of this configuration.\n"
 	writeStoredConfig(t, folder, "secret "+firstSecret)
 	follow(t, folder, []command{
-		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key -", ghostKey, ran{"Site weekly is added, and live at weekly.example within two seconds.\n", "", 0}},
+		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key - --label acme", ghostKey, ran{"Site weekly is added, and live at weekly.example within two seconds.\n", "", 0}},
 		{"site list --failing", "", ran{"No site is in trouble.\n", note, 0}},
 	})
 	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(folder, "lychgate.db"))
@@ -38,5 +38,8 @@ func TestSiteListFailing(t *testing.T) {
 		{"site list --failing", "", ran{"NAME    STATE         SINCE                    LAST CONTACT             PROBLEM\n" +
 			"daily   key_rejected  TIME  " + "TIME  Ghost answers 401\n" +
 			"weekly  key_rejected  TIME  unknown                  Ghost answers 401\n", note, 0}},
+		{"site list --failing --label acme", "", ran{"NAME    STATE         SINCE                    LAST CONTACT  PROBLEM\n" +
+			"weekly  key_rejected  TIME  unknown       Ghost answers 401\n", note, 0}},
+		{"site list --failing --label beta", "", ran{"No site is in trouble.\n", note, 0}},
 	})
 }

@@ -187,12 +187,12 @@ Lists the sites in the store.
 --failing lists the sites in trouble instead, those of the configuration too: what is
 wrong, since when, when the platform last took a request, and why. If Caddy runs with
 this configuration on this machine, what its edge alone knows is in the list too: hosts
-without a certificate, and writes that wait because too many had no response.
+without a certificate, and writes that wait because too many had no response. With
+--label it lists those in the store with the label alone.
 `,
 	}
 	failing := list.Flags().Bool("failing", false, "List the sites in trouble, and why")
 	labels := list.Flags().StringSlice("label", nil, "Only sites with this label, or one of several")
-	list.MarkFlagsMutuallyExclusive("failing", "label")
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
 		for _, label := range *labels {
 			if err := config.CheckLabel("--label", label); err != nil {
@@ -200,7 +200,7 @@ without a certificate, and writes that wait because too many had no response.
 			}
 		}
 		if *failing {
-			return s.listFailing(ctx, out)
+			return s.listFailing(ctx, out, *labels)
 		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")
