@@ -273,7 +273,7 @@ func TestSitesRefused(t *testing.T) {
 		change   = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`
 		tooLong  = "there are more than 1000 sites: send at most 1000 at once"
 		tooLarge = "a site has at most 1048576 bytes: leave out what it does not need"
-		kinds    = `site a: platform: write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "…"}`
+		kinds    = `site a: platform: write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "the key"}`
 	)
 	of := func(fields string) string { return `{"name":"a","hosts":["a.example.com"],` + fields + `}` }
 	onGhost := func(fields string) string {
