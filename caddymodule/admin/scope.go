@@ -102,7 +102,7 @@ var errOperators = errors.New("this cannot be done now; Caddy's log says why")
 // the text may name servers.
 func hideProblem(r *http.Request, token config.NamedToken, err error) error {
 	api, ok := errors.AsType[caddy.APIError](err)
-	_, isBusy := api.Err.(busyError)
+	_, isBusy := errors.AsType[busyError](api.Err)
 	if !ok || isBusy || api.HTTPStatus < http.StatusInternalServerError || len(token.Labels) == 0 {
 		return err
 	}

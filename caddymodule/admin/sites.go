@@ -110,6 +110,8 @@ func (e siteEdit) serve(w http.ResponseWriter, r *http.Request, names []string) 
 		return failing.serve(w, r, 0, serve)
 	case method == http.MethodGet:
 		return serve(w, r)
+	case method == http.MethodDelete:
+		return changes.serve(w, r, 0, serve)
 	case len(names) == 0:
 		return changes.serve(w, r, maxListBody, serve)
 	}
