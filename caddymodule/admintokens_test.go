@@ -263,3 +263,15 @@ func (a *sitesAdmin) hidesTwin(t *testing.T, db *database.DB) {
 	ask("the list", "GET", sites, "", 200, "fixed")
 	ask("the list of sites in trouble", "GET", sites+"?state=failing", "", 200, "fixed")
 }
+
+// A parameter that is misspelt is refused by each operation: a filter would be none.
+func TestUnknownParameters(t *testing.T) {
+	a := startSitesAdmin(t, sitesConfig("sqlite "+filepath.Join(t.TempDir(), "lychgate.db"), sealingSecret))
+	for id, at := range adminOperations(t) {
+		path := strings.NewReplacer("{name}", "daily", "{integration}", "crm").Replace(at[1])
+		status, text := a.askWith("", at[0], path+"?sites=daily", "")
+		if status != 400 || at[0] != "HEAD" && !strings.Contains(text, `there is no parameter \"sites\"`) {
+			t.Errorf("%s: got %d %s, want 400 and which parameter there is not", id, status, text)
+		}
+	}
+}
