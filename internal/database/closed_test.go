@@ -58,19 +58,21 @@ func TestClosedConnections(t *testing.T) {
 // While there is no server for longer, nobody waits.
 func TestFailover(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
-		testFailover(t, func(source string) string { return source }, 3*time.Second, time.Second)
+		testFailover(t, outage{700 * time.Millisecond, 3 * time.Second, time.Second}, func(source string) string { return source })
 	})
 	for _, mode := range []string{"session", "transaction"} {
-		t.Run(mode, func(t *testing.T) {
-			testFailover(t, func(source string) string {
+		t.Run(mode, func(t *testing.T) { // it tries to connect each second, and lets queries wait for itself
+			testFailover(t, outage{300 * time.Millisecond, 12 * time.Second, 8 * time.Second}, func(source string) string {
 				return dbtest.PgBouncer(t, source, mode, "default_pool_size = 20", "server_login_retry = 1", "query_wait_timeout = 5")
-			}, 8*time.Second, 3*time.Second) // it lets them wait for itself
+			})
 		})
 	}
 }
 
-// testFailover connects through something. In a longer outage the first callers wait as long as first, and others as later.
-func testFailover(t *testing.T, through func(source string) string, first, later time.Duration) {
+// outage is how long a failover takes, and how long callers may wait in an outage without end: the first ones, and later ones.
+type outage struct{ failover, first, later time.Duration }
+
+func testFailover(t *testing.T, of outage, through func(source string) string) {
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
@@ -107,16 +109,16 @@ func testFailover(t *testing.T, through func(source string) string, first, later
 		t.Fatalf("callers failed: %q, want none while the server is there", failures)
 	}
 	p.Cut()
-	time.AfterFunc(700*time.Millisecond, p.Fix)
-	if failures, took := ask(callers); len(failures) > 0 || took < 700*time.Millisecond {
-		t.Errorf("callers failed within %s: %q, want none, after 700 ms", took, failures)
+	time.AfterFunc(of.failover, p.Fix)
+	if failures, took := ask(callers); len(failures) > 0 || took < of.failover {
+		t.Errorf("callers failed within %s: %q, want none, after %s", took, failures, of.failover)
 	}
 	p.Cut()
-	if failures, took := ask(callers); len(failures) != callers || took > first {
-		t.Errorf("%d of %d callers failed within %s, want all in %s", len(failures), callers, took, first)
+	if failures, took := ask(callers); len(failures) != callers || took > of.first {
+		t.Errorf("%d of %d callers failed within %s, want all in %s", len(failures), callers, took, of.first)
 	}
-	if failures, took := ask(callers); len(failures) != callers || took > later {
-		t.Errorf("%d of %d later callers failed within %s, want all in %s", len(failures), callers, took, later)
+	if failures, took := ask(callers); len(failures) != callers || took > of.later {
+		t.Errorf("%d of %d later callers failed within %s, want all in %s", len(failures), callers, took, of.later)
 	}
 	wait.Until(t, func() string {
 		if left := db.Write.Stats().OpenConnections; left > 0 {
