@@ -37,7 +37,7 @@ func (API) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Routes are open to all whom Caddy's admin endpoint lets in. If the configuration has tokens, others than that of
+// Routes are open to all whom Caddy's admin endpoint lets in. If the configuration has tokens, all but
 // health need one.
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{

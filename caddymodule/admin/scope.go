@@ -41,8 +41,8 @@ func withToken(r *http.Request, token config.NamedToken) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), tokenKey{}, token))
 }
 
-// openToAll is authorized for an endpoint that also answers a request without a token, as that of nobody: what
-// checks the health of an edge need have none.
+// openToAll is authorized for an endpoint that also answers requests without a token, as those of nobody: a health
+// check has none.
 func openToAll(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	withOne := authorized(serve)
 	return func(w http.ResponseWriter, r *http.Request) error {

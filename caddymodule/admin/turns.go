@@ -21,7 +21,7 @@ const (
 	maxListBody = 4 << 20
 
 	// maxAtOnce is how many requests work at once, and maxOfTenants how many of them have a token that is bound to
-	// labels: the operator's wait for no queue of theirs.
+	// labels, so that one place is left for the operator.
 	maxAtOnce    = 2
 	maxOfTenants = 1
 

@@ -54,9 +54,9 @@ func (r *reconnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// note notes how an attempt to connect ended, or that a connection was lost, and reports whether another attempt
-// is worth a wait.
-func (r *reconnector) note(err error) (isWorth bool) {
+// note notes how an attempt to connect ended, or that a connection was lost, and reports whether to wait for
+// another attempt.
+func (r *reconnector) note(err error) (retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()

@@ -99,7 +99,7 @@ func ofPostgres(config pgx.ConnConfig, connections int, isPooled bool) *DB {
 	return &DB{Kind: Postgres, Read: pool, Write: pool, reconnector: reconnector, clock: time.Now}
 }
 
-// reachServer has a connection count as made once the server responds: a pooler also takes one while it has no server.
+// reachServer waits for the server behind a connection: a pooler accepts connections while it has none.
 func reachServer(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, failoverTime)
 	defer cancel()
