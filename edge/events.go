@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,7 +79,7 @@ func (s *Events) serve(site *Site) error {
 	}
 	if host, ok := connected.(platform.ReaderHost); ok {
 		kind, _ := site.Config.Platform.Of()
-		site.Readers = api.NewReaders(site.Name, kind.Title, host, s.failures)
+		site.readers = sync.OnceValue(func() *api.Readers { return api.NewReaders(site.Name, kind.Title, host, s.failures) })
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func needsOf(e *Edge, site *Site) (doctor.Site, error) {
 		of.UsesEvents, of.EventsOff = true, site.Config.Platform.Webhooks == "off"
 		of.WebhookURL = e.members.WebhookURL(site.Name)
 	}
-	if site.Themes == nil {
+	if site.themes == nil {
 		return of, nil
 	}
 	kind, _ := site.Config.Platform.Of()

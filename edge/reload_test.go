@@ -3,7 +3,11 @@ package edge_test
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,13 +26,13 @@ const firstSecret, secondSecret = "0123456789abcdef0123456789abcdef", "fedcba987
 
 // storedEdges starts edges on one file with sites in it.
 type storedEdges struct {
-	t     *testing.T
+	t     testing.TB
 	file  string
 	db    *database.DB
 	sites *sites.SQL
 }
 
-func newStoredEdges(t *testing.T, secret string) *storedEdges {
+func newStoredEdges(t testing.TB, secret string) *storedEdges {
 	t.Helper()
 	s := &storedEdges{t: t, file: filepath.Join(t.TempDir(), "lychgate.db")}
 	keys, err := seal.NewKeyring(secret)
@@ -156,6 +160,52 @@ func TestReloadReadsChanges(t *testing.T) {
 	s.end(second)
 }
 
+// A reload of a hundred thousand sites closed as many platforms, whose connections the next
+// configuration uses. The last one to go closes them.
+func TestReloadKeepsConnections(t *testing.T) {
+	opened, closed := make(chan struct{}, 8), make(chan struct{}, 8)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"members":[],"meta":{"pagination":{"page":1,"limit":1,"pages":1,"total":0,"next":null,"prev":null}}}`)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			opened <- struct{}{}
+		case http.StateClosed:
+			closed <- struct{}{}
+		default:
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	s := newStoredEdges(t, firstSecret)
+	site := ghostSite("daily", "daily.example")
+	site.Settings = fmt.Appendf(nil, `{"platform":{"kind":"ghost","url":%q,"webhooks":"off","reconcile":"off"}}`, server.URL)
+	if err := s.sites.Add(t.Context(), site); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+	count := func(e *edge.Edge) {
+		t.Helper()
+		if _, err := e.Site("daily.example").Platform.Count(t.Context()); err != nil {
+			t.Fatalf("Count: %v", err)
+		}
+	}
+	last := s.start(firstSecret)
+	for range 3 {
+		count(last)
+		next := s.start(firstSecret)
+		s.end(last)
+		last = next
+	}
+	if got, gone := len(opened), len(closed); gone > 0 {
+		t.Errorf("reloads closed %d of %d connections to a platform, want none", gone, got)
+	}
+	s.end(last)
+	for range len(opened) {
+		<-closed
+	}
+}
+
 // What readers were given is not read again after a reload, whether or not the store answers.
 func TestReloadKeepsResponses(t *testing.T) {
 	s := newStoredEdges(t, firstSecret)
@@ -188,4 +238,28 @@ func TestReloadKeepsResponses(t *testing.T) {
 	}
 	s.end(first)
 	s.end(second)
+}
+
+// A reload is to take under a second with a hundred thousand sites (docs/scaling.md): 10 µs for each.
+func BenchmarkReload(b *testing.B) {
+	const many = 20_000
+	s := newStoredEdges(b, firstSecret)
+	list := make([]sites.Site, many)
+	for i := range list {
+		name := fmt.Sprintf("site%d", i)
+		list[i] = ghostSite(name, name+".example", "www."+name+".example")
+	}
+	for some := range slices.Chunk(list, 4000) {
+		if err := s.sites.Add(b.Context(), some...); err != nil {
+			b.Fatalf("Add: %v", err)
+		}
+	}
+	before := s.start(firstSecret)
+	for b.Loop() {
+		now := s.start(firstSecret)
+		s.end(before)
+		before = now
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/many, "ns/site")
+	s.end(before)
 }

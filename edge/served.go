@@ -70,13 +70,11 @@ func (s *servedSites) ConfiguredHosts() map[string]string {
 	return names
 }
 
-// close lets go of the platforms.
+// close lets go of the platforms of the configuration's sites. Those of sites in the store outlive
+// a configuration, see [snapshot].
 func (s *servedSites) close() (errs []error) {
 	for _, site := range s.byName {
-		errs = append(errs, site.close())
-	}
-	for _, site := range *s.inStore.Load() {
-		errs = append(errs, site.close())
+		errs = append(errs, closePlatform(site.Platform))
 	}
 	return errs
 }

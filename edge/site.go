@@ -23,18 +23,36 @@ type Site struct {
 	Locked  error // why its keys cannot be opened, if it is in the store
 
 	Platform platform.Platform // nil unless it is used
-	Themes   *api.Site         // nil for a platform without themes
-	Readers  *api.Readers      // nil for a platform that does not know them
 	Upstream *url.URL          // where the platform listens, for dynamic lychgate; nil for none
+
+	// Made when they are first asked for: of a hundred thousand sites, few are before the next reload.
+	themes  func() *api.Site    // nil for a platform without themes
+	readers func() *api.Readers // nil for a platform that does not know them
 
 	members  atomic.Pointer[membersapi.Site] // nil while the store is away
 	synced   inbound.Site                    // of a site in the store
 	revision int64                           // of a site in the store
 }
 
-// close lets go of the site's platform. Requests that are under way go on.
-func (s *Site) close() error {
-	if closer, ok := s.Platform.(io.Closer); ok {
+// Themes is nil for a platform without themes.
+func (s *Site) Themes() *api.Site {
+	if s.themes == nil {
+		return nil
+	}
+	return s.themes()
+}
+
+// Readers is nil for a platform that does not know its readers.
+func (s *Site) Readers() *api.Readers {
+	if s.readers == nil {
+		return nil
+	}
+	return s.readers()
+}
+
+// closePlatform lets go of a platform, nil for none. Requests that are under way go on.
+func closePlatform(of platform.Platform) error {
+	if closer, ok := of.(io.Closer); ok {
 		return closer.Close()
 	}
 	return nil

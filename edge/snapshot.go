@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"errors"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,19 @@ type madeSite struct {
 }
 
 var snapshots pool.Pool[databaseKey, *snapshot]
+
+// Close lets go of the platforms, once no configuration uses them.
+func (s *snapshot) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, site := range s.list {
+		if made := site.made.Load(); made != nil {
+			errs = append(errs, closePlatform(made.platform))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // changes are what was read of the sites in a store.
 type changes struct {

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ func newThemes(b *base, served *servedSites, directive string, imageSize func(ct
 		if err := s.serve(site); err != nil {
 			return nil, config.In("site "+name, "sites."+name, err)
 		}
-		has = has || site.Themes != nil
+		has = has || site.themes != nil
 	}
 	if !has {
 		return nil, config.ErrNoThemeHost(directive)
@@ -69,22 +70,24 @@ func (s *Themes) serve(site *Site) error {
 	if err != nil {
 		return err
 	}
-	staff := api.NewStaff(site.Name, kind.Title, host, s.failures)
-	staff.Audit = s.base.Audit
-	site.Themes = &api.Site{
-		Name:     site.Name,
-		Kind:     kind,
-		Platform: host,
-		Staff:    staff,
-		Themes: func() (*themes.Service, error) {
-			store, err := opened(s.store, &s.kept)
-			if err != nil {
-				return nil, err
-			}
-			return &themes.Service{Site: site.Name, Store: store, Repositories: sources, Now: time.Now}, nil
-		},
-		ImageSize: func(ctx context.Context) (string, error) { return s.imageSize(ctx, site.Name) },
-	}
+	site.themes = sync.OnceValue(func() *api.Site {
+		staff := api.NewStaff(site.Name, kind.Title, host, s.failures)
+		staff.Audit = s.base.Audit
+		return &api.Site{
+			Name:     site.Name,
+			Kind:     kind,
+			Platform: host,
+			Staff:    staff,
+			Themes: func() (*themes.Service, error) {
+				store, err := opened(s.store, &s.kept)
+				if err != nil {
+					return nil, err
+				}
+				return &themes.Service{Site: site.Name, Store: store, Repositories: sources, Now: time.Now}, nil
+			},
+			ImageSize: func(ctx context.Context) (string, error) { return s.imageSize(ctx, site.Name) },
+		}
+	})
 	return nil
 }
 

@@ -165,7 +165,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	if isRegistration {
 		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
-			Name: site.Name, Readers: site.Readers, Registrations: h.events.Registrations, Feed: h.events.Feed, IsOff: !site.Config.TakesRegistrations(),
+			Name: site.Name, Readers: site.Readers(), Registrations: h.events.Registrations, Feed: h.events.Feed, IsOff: !site.Config.TakesRegistrations(),
 		}, h.on.ClientAddr(r)))
 		return nil
 	}

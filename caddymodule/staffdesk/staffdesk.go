@@ -205,14 +205,14 @@ func (h *StaffDesk) isEvents(r *http.Request) bool {
 }
 
 func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
-	if site == nil || site.Themes == nil {
+	if site == nil || site.Themes() == nil {
 		return nil
 	}
 	host, ok := site.Platform.(platform.EventHost)
 	if !ok {
 		return nil
 	}
-	return &api.EventsSite{Site: site.Themes, Host: host, Events: h.events.Service, Guests: h.events.Guests, Members: site.Platform}
+	return &api.EventsSite{Site: site.Themes(), Host: host, Events: h.events.Service, Guests: h.events.Guests, Members: site.Platform}
 }
 
 // changes reports whether a request is the one whose answer gets a script, and how.
@@ -221,10 +221,10 @@ func (h *StaffDesk) changes(r *http.Request) (*platform.AdminScript, bool) {
 		return nil, false
 	}
 	site := h.on.Edge.Site(r.Host)
-	if site == nil || h.siteOf(site) == nil || !desk.AsksForSettings(r, site.Themes, r.URL.Path[len(h.Path):]) {
+	if site == nil || h.siteOf(site) == nil || !desk.AsksForSettings(r, site.Themes(), r.URL.Path[len(h.Path):]) {
 		return nil, false
 	}
-	return site.Themes.Kind.AdminScript, true
+	return site.Themes().Kind.AdminScript, true
 }
 
 // adminSettings are the paths of [platform.AdminScript].
@@ -240,10 +240,10 @@ func adminSettings() map[string]bool {
 
 func (h *StaffDesk) siteOf(site *edge.Site) *desk.CurationSite {
 	posts, ok := site.Platform.(platform.PostHost)
-	if !ok || site.Themes == nil {
+	if !ok || site.Themes() == nil {
 		return nil
 	}
-	of := &desk.CurationSite{Site: site.Themes, Posts: posts, Curator: h.curator.Curator}
+	of := &desk.CurationSite{Site: site.Themes(), Posts: posts, Curator: h.curator.Curator}
 	if _, ok := site.Platform.(platform.EventHost); ok {
 		of.OfEvents = func(ctx context.Context, ids []string) ([]string, error) {
 			service, err := h.events.Service() //nolint:contextcheck // the store is opened for all who ask

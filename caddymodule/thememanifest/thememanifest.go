@@ -152,15 +152,15 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		return next.ServeHTTP(w, r)
 	}
 	site := h.on.Edge.Site(r.Host)
-	if site == nil || site.Themes == nil {
+	if site == nil || site.Themes() == nil {
 		return next.ServeHTTP(w, r)
 	}
-	change, ok := h.api.Changes(r, site.Themes)
+	change, ok := h.api.Changes(r, site.Themes())
 	if !ok {
 		return next.ServeHTTP(w, r)
 	}
 	directive.SetPlaceholders(r, site, "")
-	served, err := h.api.Watch(w, r, site.Themes, change, h.on.ClientAddr(r), next.ServeHTTP)
+	served, err := h.api.Watch(w, r, site.Themes(), change, h.on.ClientAddr(r), next.ServeHTTP)
 	site.Metrics.ServedThemes(served)
 	return err
 }
@@ -177,7 +177,7 @@ func (h *ThemeManifest) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	directive.SetPlaceholders(r, site, "")
-	site.Metrics.ServedThemes(h.api.Serve(w, r, site.Themes, h.on.ClientAddr(r)))
+	site.Metrics.ServedThemes(h.api.Serve(w, r, site.Themes(), h.on.ClientAddr(r)))
 }
 
 // UnmarshalJSON names the field in its errors.
