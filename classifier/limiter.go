@@ -93,7 +93,7 @@ func (l *limiter) queue(from netip.Prefix) (w waiter, ok bool) {
 		l.use(n)
 		return nil, true
 	}
-	if len(n.waiting) >= maxNetworkWaiting || l.waiting >= maxWaiting && !l.makeRoom(n) {
+	if len(n.waiting) >= maxNetworkWaiting || l.waiting >= maxWaiting && !l.dropWaiting(n) {
 		l.forget(n)
 		return nil, false
 	}
@@ -106,9 +106,9 @@ func (l *limiter) queue(from netip.Prefix) (w waiter, ok bool) {
 	return w, true
 }
 
-// makeRoom refuses the last lookup of the network with the longest queue, for a
+// dropWaiting refuses the last lookup of the network with the longest queue, for a
 // network that has none waiting.
-func (l *limiter) makeRoom(n *networkQueue) bool {
+func (l *limiter) dropWaiting(n *networkQueue) bool {
 	if len(n.waiting) > 0 {
 		return false
 	}

@@ -100,7 +100,7 @@ func (s *Service) copies(ctx context.Context, site, id string, dates []time.Time
 			missing++
 		}
 	}
-	if err := s.hasRoom(ctx, site, missing); missing > 0 && err != nil {
+	if err := s.checkMade(ctx, site, missing); missing > 0 && err != nil {
 		return nil, err
 	}
 	for i, date := range dates {

@@ -109,7 +109,7 @@ func (s *Posts) takeOver(ctx context.Context, e Event, p *platform.EventPost) (E
 				return err
 			}
 		}
-		hasLeft := now.Status == Draft && now.Post.isOut() && strings.Contains(p.Head+p.Foot, partStart) // of the event
+		hasLeft := now.Status == Draft && now.Post.isPublic() && strings.Contains(p.Head+p.Foot, partStart) // of the event
 		if hasLeft || now.Status.isPublic() && (before == "" || now.Post.isShown()) {
 			task, err := s.work.Enqueue(ctx, tx, now.task())
 			now.Pending = &Pending{Since: task.Since, Tries: task.Attempts}

@@ -84,13 +84,13 @@ func (e *Event) onPage() *Event {
 	return &shown
 }
 
-// isOut reports whether staff have published or sent a post, as far as is known.
-func (p Post) isOut() bool { return p.Status == platform.Published || p.Status == platform.Sent }
+// isPublic reports whether staff have published or sent a post, as far as is known.
+func (p Post) isPublic() bool { return p.Status == platform.Published || p.Status == platform.Sent }
 
 // hasLeft reports whether readers have the post of an event that is a draft, since staff published it
 // on the platform and the event cannot be published. What is typed into such a draft is not for them.
 func (e *Event) hasLeft() bool {
-	return e.Status == Draft && e.Post.isOut() && !e.Order.IsTakenBack
+	return e.Status == Draft && e.Post.isPublic() && !e.Order.IsTakenBack
 }
 
 // isWrong reports whether a draft has a value that the platform may not take.

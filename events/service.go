@@ -100,15 +100,15 @@ func (s *Service) Create(ctx context.Context, site string, d Edit) (Event, error
 // insert keeps a new event, unless the site has too many. Requests at the same moment, which
 // are few, may each have the last place.
 func (s *Service) insert(ctx context.Context, site, id string, d Edit) (Event, error) {
-	if err := s.hasRoom(ctx, site, 1); err != nil {
+	if err := s.checkMade(ctx, site, 1); err != nil {
 		return Event{}, err
 	}
 	return s.keep(ctx, site, id, d)
 }
 
-// hasRoom reports why a site may not make some more events. Errors: ErrTooFast, ErrTooMany, those of
+// checkMade reports why a site may not make some more events. Errors: ErrTooFast, ErrTooMany, those of
 // the store.
-func (s *Service) hasRoom(ctx context.Context, site string, more int) error {
+func (s *Service) checkMade(ctx context.Context, site string, more int) error {
 	drafts, made, err := s.store.CountMade(ctx, site, madeSpan)
 	switch {
 	case err != nil:

@@ -130,7 +130,7 @@ func (s records) Insert(ctx context.Context, m members.Record, integration strin
 	if err := checkMember(m); err != nil {
 		return fmt.Errorf("inserting a member: %w", err)
 	}
-	err := s.makingRoom(ctx, m, integration, func() error {
+	err := s.withoutRefused(ctx, m, integration, func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
 			if err := noteDone(ctx, tx, m); err != nil {
 				return err
@@ -162,7 +162,7 @@ func insertArgs(m members.Record, l members.Lease) []any {
 }
 
 func (s records) Update(ctx context.Context, m members.Record) error {
-	err := s.makingRoom(ctx, m, "", func() error {
+	err := s.withoutRefused(ctx, m, "", func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
 			if err := noteDone(ctx, tx, m); err != nil {
 				return err
@@ -234,7 +234,7 @@ func (s records) EmailLingers(ctx context.Context, site, email, exceptGUID strin
 }
 
 func (s records) MarkApplied(ctx context.Context, m members.Record, owner string) (pending bool, err error) {
-	err = s.makingRoom(ctx, m, "", func() error {
+	err = s.withoutRefused(ctx, m, "", func() error {
 		pending, err = s.markApplied(ctx, m, outbox.Failure{}, owner)
 		return err
 	})

@@ -52,7 +52,7 @@ func (s queue) MarkSent(ctx context.Context, guid, email string, now time.Time) 
 }
 
 func (s queue) MarkApplyAgain(ctx context.Context, m members.Record, f outbox.Failure, owner string) error {
-	err := s.makingRoom(ctx, m, "", func() error {
+	err := s.withoutRefused(ctx, m, "", func() error {
 		_, err := s.markApplied(ctx, m, f, owner)
 		return err
 	})

@@ -25,7 +25,7 @@ const (
 			lease_owner = '', lease_until = 0
 		WHERE guid = $1 AND version = $2`
 
-	makeRoom = `DELETE FROM members WHERE ` + refusedCreate + ` AND site = $1
+	deleteRefused = `DELETE FROM members WHERE ` + refusedCreate + ` AND site = $1
 		AND (email_key = $2 OR guid IN (SELECT guid FROM member_ids WHERE site = $1 AND integration = $3 AND member_id = $4))`
 
 	purgeRefused = `DELETE FROM members WHERE ` + refusedCreate + ` AND refused_at < $1`
@@ -53,14 +53,14 @@ func (s queue) CountAllRefused(ctx context.Context) (map[string]int, error) {
 	return s.countBySite(ctx, countRefused)
 }
 
-// makingRoom calls a function that stores a record, once more if a refused create was in
+// withoutRefused calls a function that stores a record, once more if a refused create was in
 // its way. The integration is that of the record's MemberID.
-func (s tables) makingRoom(ctx context.Context, m members.Record, integration string, store func() error) error {
+func (s tables) withoutRefused(ctx context.Context, m members.Record, integration string, store func() error) error {
 	err := store()
 	if !errors.Is(err, members.ErrEmailTaken) && !errors.Is(err, members.ErrMemberIDTaken) {
 		return err
 	}
-	result, deleteErr := s.db.Write.ExecContext(ctx, makeRoom, m.Site, emailaddr.Key(m.Email), integration, m.MemberID)
+	result, deleteErr := s.db.Write.ExecContext(ctx, deleteRefused, m.Site, emailaddr.Key(m.Email), integration, m.MemberID)
 	if deleteErr != nil {
 		return deleteErr
 	}

@@ -216,17 +216,17 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		}
 		return next.ServeHTTP(w, r)
 	}
-	answer := h.inbox.Lookup(r, h.on.ClientAddr(r))
-	directive.SetPlaceholders(r, site, answer.Provider)
-	switch answer.Result {
+	response := h.inbox.Lookup(r, h.on.ClientAddr(r))
+	directive.SetPlaceholders(r, site, response.Provider)
+	switch response.Result {
 	case inbox.Answered:
-		site.Metrics.Answered(answer.Answer)
+		site.Metrics.Answered(response.Answer)
 	case inbox.Rejected:
 		site.Metrics.Rejected.Inc()
 	case inbox.Refused:
 		site.Metrics.RefusedLookup.Inc()
 	}
-	answer.Write(w)
+	response.Write(w)
 	return nil
 }
 

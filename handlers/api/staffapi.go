@@ -102,7 +102,7 @@ var (
 func (a *StaffAPI[P]) Serve(w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, routes []Route[P]) (Served, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), staffTimeout)
 	defer cancel()
-	operation, response, err := a.answer(ctx, w, r, site, address, routes)
+	operation, response, err := a.respond(ctx, w, r, site, address, routes)
 	if err == nil {
 		return Served{operation, response.write(w)}, nil
 	}
@@ -121,7 +121,7 @@ func WriteStaffError(w http.ResponseWriter, err error) {
 	WriteJSON(w, f.Status, newStaffFailure(f, err))
 }
 
-func (a *StaffAPI[P]) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, routes []Route[P]) (operation string, response Response, err error) {
+func (a *StaffAPI[P]) respond(ctx context.Context, w http.ResponseWriter, r *http.Request, site *Site, address netip.Addr, routes []Route[P]) (operation string, response Response, err error) {
 	if site == nil {
 		return string(Other), response, ErrNoStaffSite.For(a.Platforms)
 	}

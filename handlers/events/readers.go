@@ -53,7 +53,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 		api.WritePublicFailure(w, http.StatusUnprocessableEntity, parameter, message)
 		return api.Rejected
 	}
-	response, err := h.answer(r, site, feed, asked)
+	response, err := h.respond(r, site, feed, asked)
 	switch {
 	case errors.Is(err, events.ErrNotFound):
 		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
@@ -126,7 +126,7 @@ const (
 	maxFrom      = 1000000 // events
 )
 
-func (h *Readers) answer(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Response, error) {
+func (h *Readers) respond(r *http.Request, site string, feed func() (*events.Feed, error), asked askedEvents) (*events.Response, error) {
 	if len(asked.slug) > 4*191 || strings.Contains(asked.slug, "/") || !api.IsText(asked.slug) { // no platform has such slugs
 		return nil, events.ErrNotFound
 	}

@@ -31,7 +31,7 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 	if r.Method == http.MethodPost {
 		return h.serveLink(w, r, site, address)
 	}
-	reader, found, err := h.answer(w, r, site, address)
+	reader, found, err := h.respond(w, r, site, address)
 	if err != nil {
 		return h.fail(w, r, site, err)
 	}
@@ -48,8 +48,8 @@ func (*Registration) NoSite(w http.ResponseWriter, err error) {
 	writeRegistrationFailure(w, f)
 }
 
-// answer does what a reader asks for.
-func (h *Registration) answer(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader registration.Reader, found registration.Registration, err error) {
+// respond does what a reader asks for.
+func (h *Registration) respond(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader registration.Reader, found registration.Registration, err error) {
 	var act func(*registration.Readers, context.Context, string, string, registration.Reader) (registration.Registration, error)
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:

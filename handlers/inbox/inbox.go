@@ -82,11 +82,11 @@ func (h *Provider) Lookup(r *http.Request, reader netip.Addr) Response {
 	}
 	domain, err := domainOf(r.URL.RawQuery)
 	if err != nil {
-		answer := Response{Result: Rejected, reason: err}
+		response := Response{Result: Rejected, reason: err}
 		if !acceptsJSON(r.Header.Values("Accept")) {
-			answer.redirect = h.RejectTo
+			response.redirect = h.RejectTo
 		}
-		return answer
+		return response
 	}
 	found, err := h.Classifier.Classify(r.Context(), domain, reader)
 	if err != nil {

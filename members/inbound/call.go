@@ -83,8 +83,8 @@ func (s *site) responded() {
 	}
 }
 
-// heard notes that the platform has responded to something else than a count, so it is worth one soon.
-func (s *site) heard() {
+// endSilence notes that the platform has responded to something else than a count, so it is worth one soon.
+func (s *site) endSilence() {
 	if s.isSilent.Load() {
 		s.counts.askBy(s.Now().Add(countInterval))
 	}

@@ -46,7 +46,7 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 	}
 	err := comparer{found}.requestComparison(ctx)
 	comparer{found}.askCompare(s.Now())
-	found.heard() // who asks for it has seen the platform change them
+	found.endSilence() // who asks for it has seen the platform change them
 	return err
 }
 

@@ -116,7 +116,7 @@ func (s *site) refreshEvent(ctx context.Context, id string, a attempt) {
 	defer cancel()
 	err := s.refresh(ctx, id)
 	if err == nil {
-		s.heard()
+		s.endSilence()
 		return
 	}
 	pause := min(refreshInterval<<a.failures, maxRefreshInterval)

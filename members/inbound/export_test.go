@@ -48,7 +48,7 @@ func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) e
 	return err
 }
 
-func (s *Sync) Heard(site string) { s.site(site).heard() }
+func (s *Sync) EndSilence(site string) { s.site(site).endSilence() }
 
 func (s *Sync) RefreshDue(ctx context.Context, site string) { s.site(site).refreshDue(ctx) }
 

@@ -75,7 +75,7 @@ func TestRecoveryBesideManyThatHang(t *testing.T) {
 		<-time.After(time.Hour)
 		hangsToo.Store(false)
 		<-time.After(time.Second)
-		s.Heard(site) // as after an event
+		s.EndSilence(site) // as after an event
 		<-time.After(2 * time.Minute)
 		wasCompared(t, s, store, site)
 	})

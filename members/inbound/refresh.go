@@ -40,7 +40,7 @@ func (s *site) readThrough(ctx context.Context, email string) (members.Record, e
 			Code:    members.CodePlatformAway,
 		}
 	}
-	s.heard()
+	s.endSilence()
 	_, err = s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})
 	if err == nil {
 		// The platform lags behind: here the member has another email by now, or

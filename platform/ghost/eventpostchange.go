@@ -249,13 +249,13 @@ type tagFinder func(ctx context.Context, names []string) (map[string]tag, error)
 // that ends the work.
 func (c *eventClient) findAhead(ctx context.Context, names []string) (find tagFinder, end func()) {
 	ahead, cancel := context.WithCancel(ctx)
-	look := sync.OnceValues(func() (map[string]tag, error) { return c.findAllTags(ahead, names) })
-	go look() //nolint:errcheck // find has the error
+	lookup := sync.OnceValues(func() (map[string]tag, error) { return c.findAllTags(ahead, names) })
+	go lookup() //nolint:errcheck // find has the error
 	find = func(ctx context.Context, names []string) (map[string]tag, error) {
 		if len(names) == 0 {
 			return nil, nil
 		}
-		known, err := look()
+		known, err := lookup()
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +269,7 @@ func (c *eventClient) findAhead(ctx context.Context, names []string) (find tagFi
 	}
 	end = func() {
 		cancel()
-		_, _ = look()
+		_, _ = lookup()
 	}
 	return find, end
 }

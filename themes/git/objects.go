@@ -30,9 +30,9 @@ const (
 	maxCommit = 1 << 20
 	maxTree   = 4 << 20
 
-	// maxHeld bounds what is in memory at once, in bytes, to make objects out
+	// maxMemory bounds what is in memory at once, in bytes, to make objects out
 	// of deltas.
-	maxHeld = 16 << 20
+	maxMemory = 16 << 20
 
 	// maxChain is how many deltas may be applied to one another, which is Git's
 	// own bound.
@@ -162,7 +162,7 @@ func (o *objects) applyAll(ctx context.Context, waiting deltas) error {
 		if one.kind.IsDelta() || len(waiting.byBase[i]) == 0 && len(waiting.byHash[one.hash]) == 0 {
 			continue
 		}
-		if one.size > maxHeld {
+		if one.size > maxMemory {
 			o.leftOut++
 			continue
 		}
@@ -181,8 +181,8 @@ func (o *objects) applyAll(ctx context.Context, waiting deltas) error {
 }
 
 // apply applies the deltas that wait for an object, and those that wait for what
-// they make. held is what is in memory by then, in bytes.
-func (o *objects) apply(ctx context.Context, waiting deltas, base int, content []byte, held int64, depth int) error {
+// they make. inMemory is what is in memory by then, in bytes.
+func (o *objects) apply(ctx context.Context, waiting deltas, base int, content []byte, inMemory int64, depth int) error {
 	next := slices.Concat(waiting.byBase[base], waiting.byHash[o.list[base].hash])
 	delete(waiting.byBase, base)
 	delete(waiting.byHash, o.list[base].hash)
@@ -194,7 +194,7 @@ func (o *objects) apply(ctx context.Context, waiting deltas, base int, content [
 			return err
 		}
 		one := &o.list[i]
-		if held+one.length+one.size > maxHeld {
+		if inMemory+one.length+one.size > maxMemory {
 			o.leftOut++
 			continue
 		}
@@ -205,7 +205,7 @@ func (o *objects) apply(ctx context.Context, waiting deltas, base int, content [
 		one.kind, one.base = o.list[base].kind, base
 		one.hash = plumbing.ComputeHash(one.kind, made)
 		o.byHash[one.hash] = i
-		if err := o.apply(ctx, waiting, i, made, held+one.size, depth+1); err != nil {
+		if err := o.apply(ctx, waiting, i, made, inMemory+one.size, depth+1); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func (o *objects) content(hash plumbing.Hash, kind plumbing.ObjectType, most int
 	at, ok := o.byHash[hash]
 	switch {
 	case !ok && o.leftOut > 0:
-		return nil, fmt.Errorf("the repository is too large: a %s is made from others of more than %d bytes", kind, maxHeld)
+		return nil, fmt.Errorf("the repository is too large: a %s is made from others of more than %d bytes", kind, maxMemory)
 	case !ok:
 		return nil, fmt.Errorf("the answer lacks %s: %w", hash, plumbing.ErrObjectNotFound)
 	case o.list[at].kind != kind:

@@ -16,20 +16,20 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 )
 
-// visit is a request under way.
-type visit struct {
-	turns *turns
-	begun chan string // names of tokens
-	goOn  chan struct{}
+// sent is a request under way.
+type sent struct {
+	limits *limits
+	begun  chan string // names of tokens
+	goOn   chan struct{}
 }
 
 // send sends a request, and returns when it works or waits.
-func (v *visit) send(ctx context.Context, token config.NamedToken, body io.Reader) <-chan error {
+func (v *sent) send(ctx context.Context, token config.NamedToken, body io.Reader) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
 		w := httptest.NewRecorder()
 		r := withToken(httptest.NewRequest(http.MethodPost, "/", body).WithContext(ctx), token)
-		err := v.turns.serve(w, r, maxSiteBody, func(http.ResponseWriter, *http.Request) error {
+		err := v.limits.serve(w, r, maxSiteBody, func(http.ResponseWriter, *http.Request) error {
 			v.begun <- token.Name
 			<-v.goOn
 			return nil
@@ -43,7 +43,7 @@ func (v *visit) send(ctx context.Context, token config.NamedToken, body io.Reade
 	return ended
 }
 
-func (v *visit) works(t *testing.T, want ...string) {
+func (v *sent) works(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	var got []string
@@ -57,13 +57,13 @@ func (v *visit) works(t *testing.T, want ...string) {
 
 // However many requests the tokens of tenants send, the operator's work at once, and a body that does not arrive
 // holds up nobody.
-func TestTurns(t *testing.T) {
+func TestLimits(t *testing.T) {
 	operator := config.NamedToken{Name: "operator"}
 	tenant := func(name string) config.NamedToken {
 		return config.NamedToken{Name: name, Labels: config.Scope{name}}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		v := &visit{turns: newTurns(), begun: make(chan string, 100), goOn: make(chan struct{})}
+		v := &sent{limits: newLimits(), begun: make(chan string, 100), goOn: make(chan struct{})}
 		half, unfinished := io.Pipe()
 		slow := v.send(t.Context(), tenant("acme"), half)
 		v.works(t)
@@ -89,7 +89,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("the body that came late: got %v, want no error", err)
 		}
 		synctest.Wait()
-		if n := v.turns.all.Taken() + v.turns.tenants.Taken() + v.turns.ofToken.Taken(); n != 0 {
+		if n := v.limits.all.Taken() + v.limits.tenants.Taken() + v.limits.ofToken.Taken(); n != 0 {
 			t.Errorf("%d slots are taken in the end, want none", n)
 		}
 	})

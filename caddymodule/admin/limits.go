@@ -29,27 +29,27 @@ const (
 	maxOfToken = 16
 )
 
-// turns bounds requests that take long.
-type turns struct{ ofToken, tenants, all *limiter.Limiter }
+// limits bounds requests that take long.
+type limits struct{ ofToken, tenants, all *limiter.Limiter }
 
-func newTurns() *turns {
-	return &turns{limiter.New(0, maxOfToken), limiter.New(maxOfTenants, 0), limiter.New(maxAtOnce, 0)}
+func newLimits() *limits {
+	return &limits{limiter.New(0, maxOfToken), limiter.New(maxOfTenants, 0), limiter.New(maxAtOnce, 0)}
 }
 
 // changes are requests that write sites, and failing those that read which are in trouble.
-var changes, failing = newTurns(), newTurns()
+var changes, failing = newLimits(), newLimits()
 
 // busyRetry is in how many seconds a refused request may be sent again.
 const busyRetry = "5"
 
-// serve answers a request when it is its turn. Before, its body of at most so many bytes is received, so that a slow
+// serve responds to a request when it is its turn. Before, its body of at most so many bytes is received, so that a slow
 // one holds nobody up; for 0 it is left alone.
-func (t *turns) serve(w http.ResponseWriter, r *http.Request, most int64, answer func(http.ResponseWriter, *http.Request) error) error {
+func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respond func(http.ResponseWriter, *http.Request) error) error {
 	token, _ := r.Context().Value(tokenKey{}).(config.NamedToken)
-	if !t.ofToken.TryAcquire(token.Name) {
+	if !l.ofToken.TryAcquire(token.Name) {
 		return errBusy(w, fmt.Sprintf("%d requests of this kind are under way already: send fewer at once", maxOfToken))
 	}
-	defer t.ofToken.Release(token.Name)
+	defer l.ofToken.Release(token.Name)
 	if most > 0 {
 		body, err := receive(w, r, most)
 		if err != nil {
@@ -57,9 +57,9 @@ func (t *turns) serve(w http.ResponseWriter, r *http.Request, most int64, answer
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	bounds := []*limiter.Limiter{t.all}
+	bounds := []*limiter.Limiter{l.all}
 	if len(token.Labels) > 0 {
-		bounds = []*limiter.Limiter{t.tenants, t.all}
+		bounds = []*limiter.Limiter{l.tenants, l.all}
 	}
 	for _, of := range bounds {
 		if of.Acquire(r.Context(), "") != nil {
@@ -67,7 +67,7 @@ func (t *turns) serve(w http.ResponseWriter, r *http.Request, most int64, answer
 		}
 		defer of.Release("")
 	}
-	return answer(w, r)
+	return respond(w, r)
 }
 
 // busyError says why it is not a request's turn, which a tenant may know too.
