@@ -392,7 +392,7 @@ func TestSitesRefused(t *testing.T) {
 		{"no page, without the answer", "HEAD", sites + "?limit=0", "", without(refused(400, ""))},
 		{"too long a page", "GET", sites + "?limit=1001", "", refused(400, `limit "1001": write a number from 1 to 1000`)},
 		{"a page of letters", "GET", sites + "?limit=all", "", refused(400, `limit "all": write a number from 1 to 1000`)},
-		{"a parameter that is none", "GET", sites + "?labels=acme", "", refused(400, `there is no parameter "labels": known are state, label, limit, after, force`)},
+		{"a parameter that is none", "GET", sites + "?labels=acme", "", refused(400, `there is no parameter "labels": known are state, label, limit, after`)},
 		{"a parameter of health", "GET", "/lychgate/health?site=daily", "", refused(400, `there is no parameter "site" here: leave it out`)},
 		{"a page after no name", "GET", sites + "?after=a%00b", "", refused(400, `after "a\x00b": write the name of the last site that you have`)},
 		{"an encoded slash", "GET", sites + "/daily%2Fintegrations", "", refused(404, noSuchName)},

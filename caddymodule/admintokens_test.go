@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,8 +55,19 @@ func (a *sitesAdmin) askWith(token, method, path, body string) (status int, text
 	return got.StatusCode, timeShown.ReplaceAllString(strings.TrimSpace(string(of)), `"TIME"`)
 }
 
-// adminOperations are those of docs/admin_openapi.yaml: method and path, by their IDs.
-func adminOperations(t *testing.T) map[string][2]string {
+// adminOperation is an operation of docs/admin_openapi.yaml.
+type adminOperation struct {
+	method, path string
+	ID           string `yaml:"operationId"`
+	Parameters   []struct{ Name, In string }
+}
+
+func (o adminOperation) hasParameter(name string) bool {
+	return slices.ContainsFunc(o.Parameters, func(p struct{ Name, In string }) bool { return p.In == "query" && p.Name == name })
+}
+
+// adminOperations are those of docs/admin_openapi.yaml, by their IDs.
+func adminOperations(t *testing.T) map[string]adminOperation {
 	t.Helper()
 	text, err := os.ReadFile("../docs/admin_openapi.yaml")
 	if err != nil {
@@ -67,14 +79,13 @@ func adminOperations(t *testing.T) map[string][2]string {
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		t.Fatalf("yaml.Unmarshal: %v", err)
 	}
-	operations := make(map[string][2]string)
+	operations := make(map[string]adminOperation)
 	for path, methods := range document.Paths {
 		for method, node := range methods {
-			var operation struct {
-				ID string `yaml:"operationId"`
-			}
+			var operation adminOperation
 			if node.Decode(&operation) == nil && operation.ID != "" {
-				operations[operation.ID] = [2]string{strings.ToUpper(method), path}
+				operation.method, operation.path = strings.ToUpper(method), path
+				operations[operation.ID] = operation
 			}
 		}
 	}
@@ -153,8 +164,8 @@ func TestAdminTokens(t *testing.T) {
 			t.Errorf("%s: there is no case for it: write what a token that is bound to another label is answered", id)
 			continue
 		}
-		path := strings.NewReplacer("{name}", "theirs", "{integration}", "crm").Replace(at[1])
-		status, text := a.askWith(acmeToken, at[0], path+asked.query, asked.body)
+		path := strings.NewReplacer("{name}", "theirs", "{integration}", "crm").Replace(at.path)
+		status, text := a.askWith(acmeToken, at.method, path+asked.query, asked.body)
 		if diff := cmp.Diff(asked.want, answer{status, text}); diff != "" {
 			t.Errorf("%s of another tenant (-want +got):\n%s", id, diff)
 		}
@@ -163,7 +174,7 @@ func TestAdminTokens(t *testing.T) {
 			if strings.HasSuffix(id, "Health") && token == "" {
 				want = 200
 			}
-			if status, text := a.askWith(token, at[0], path+asked.query, asked.body); status != want || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
+			if status, text := a.askWith(token, at.method, path+asked.query, asked.body); status != want || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
 				t.Errorf("%s with %s: got %d %s, want %d, and no site", id, name, status, text, want)
 			}
 		}
@@ -264,14 +275,27 @@ func (a *sitesAdmin) hidesTwin(t *testing.T, db *database.DB) {
 	ask("the list of sites in trouble", "GET", sites+"?state=failing", "", 200, "fixed")
 }
 
-// A parameter that is misspelt is refused by each operation: a filter would be none.
+// A parameter that is misspelt, or another operation's, is refused: a filter would be none.
 func TestUnknownParameters(t *testing.T) {
 	a := startSitesAdmin(t, sitesConfig("sqlite "+filepath.Join(t.TempDir(), "lychgate.db"), sealingSecret))
-	for id, at := range adminOperations(t) {
-		path := strings.NewReplacer("{name}", "daily", "{integration}", "crm").Replace(at[1])
-		status, text := a.askWith("", at[0], path+"?sites=daily", "")
-		if status != 400 || at[0] != "HEAD" && !strings.Contains(text, `there is no parameter \"sites\"`) {
-			t.Errorf("%s: got %d %s, want 400 and which parameter there is not", id, status, text)
+	operations := adminOperations(t)
+	names := map[string]bool{"sites": true}
+	for _, operation := range operations {
+		for _, parameter := range operation.Parameters {
+			names[parameter.Name] = true
+		}
+	}
+	for id, at := range operations {
+		path := strings.NewReplacer("{name}", "daily", "{integration}", "crm").Replace(at.path)
+		for name := range names {
+			status, text := a.askWith("", at.method, path+"?"+name+"=daily", "")
+			says := strings.Contains(text, `there is no parameter \"`+name+`\"`)
+			switch isKnown := at.hasParameter(name); {
+			case !isKnown && (status != 400 || !says && at.method != "HEAD"):
+				t.Errorf("%s with %s: got %d %s, want 400 and which parameter there is not", id, name, status, text)
+			case isKnown && says:
+				t.Errorf("%s with %s: got %d %s, though the operation has it", id, name, status, text)
+			}
 		}
 	}
 }

@@ -42,12 +42,14 @@ func (API) CaddyModule() caddy.ModuleInfo {
 func (API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(openToAll(serveHealth))},
-		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending, "site", "kind", "key"))},
-		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry, "site"))},
-		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind, "site"))},
-		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry, "site"))},
-		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites, sitesQuery...))},
-		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, sitesQuery...))},
+		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending, parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}}))},
+		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry, parameters{http.MethodPost: {"site"}}))},
+		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind, parameters{http.MethodGet: {"site"}}))},
+		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry, parameters{http.MethodPost: {"site"}}))},
+		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites, listParameters))},
+		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, siteParameters))},
+		{Pattern: sitesPath + "/{name}/integrations", Handler: caddy.AdminHandlerFunc(authorized(serveSites, nil))},
+		{Pattern: sitesPath + "/{name}/integrations/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, nil))},
 	}
 }
 

@@ -44,20 +44,23 @@ func withToken(r *http.Request, token config.NamedToken) *http.Request {
 // openToAll is authorized for an endpoint that also answers requests without a token, as those of nobody: a health
 // check has none.
 func openToAll(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
-	withOne := authorized(serve)
+	withOne := authorized(serve, nil)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		running, err := running()
 		if err != nil || len(running.Edge.AdminTokens) == 0 || r.Header.Get("Authorization") != "" {
 			return withOne(w, r)
+		}
+		if err := parameters(nil).check(r); err != nil {
+			return err
 		}
 		return hideProblem(r, nobody, serve(w, withToken(r, nobody)))
 	}
 }
 
 // authorized has an endpoint answer requests with a token of the running configuration, or all if that
-// has none. What they change is logged as the token's. A query that has more than the known parameters is refused:
-// a filter that is misspelt would be none.
-func authorized(serve func(http.ResponseWriter, *http.Request) error, known ...string) func(http.ResponseWriter, *http.Request) error {
+// has none. What they change is logged as the token's. A query that has others than the known parameters is
+// refused: a filter that is misspelt would be none.
+func authorized(serve func(http.ResponseWriter, *http.Request) error, known parameters) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		running, err := running()
 		if err != nil { // which the endpoint says; if one runs by then, its sites are not to be seen
@@ -72,7 +75,7 @@ func authorized(serve func(http.ResponseWriter, *http.Request) error, known ...s
 				return apiError(http.StatusUnauthorized, errors.New("send an admin token of the configuration, as in: Authorization: Bearer …"))
 			}
 		}
-		if err := checkQuery(r, known); err != nil {
+		if err := known.check(r); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
@@ -82,7 +85,15 @@ func authorized(serve func(http.ResponseWriter, *http.Request) error, known ...s
 	}
 }
 
-func checkQuery(r *http.Request, known []string) error {
+// parameters are those that an endpoint has, by method. Those of GET are HEAD's too.
+type parameters map[string][]string
+
+func (p parameters) check(r *http.Request) error {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	known := p[method]
 	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
 		if slices.Contains(known, name) {
 			continue

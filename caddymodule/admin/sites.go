@@ -155,8 +155,11 @@ func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, page)
 }
 
-// sitesQuery are the parameters of a list of sites, and of changes of one.
-var sitesQuery = []string{"state", "label", "limit", "after", "force"}
+// The parameters of what is about several sites, and about one.
+var (
+	listParameters = parameters{http.MethodGet: {"state", "label", "limit", "after"}, http.MethodPatch: {"force"}}
+	siteParameters = parameters{http.MethodPatch: {"force"}, http.MethodDelete: {"force"}}
+)
 
 // pageOf reads which page of sites a request is for.
 func pageOf(query url.Values) (limit int, after string, err error) {
