@@ -107,8 +107,8 @@ func TestHealthWithPostgresAway(t *testing.T) {
 	}{
 		"gone, for members":  {(*tcpproxy.Proxy).Cut, "members_api", "the store cannot be read: "},
 		"gone, for themes":   {(*tcpproxy.Proxy).Cut, "theme_manifest", "the store cannot be read: "},
-		"hangs, for members": {(*tcpproxy.Proxy).Hang, "members_api", "the store does not answer within 1s: "},
-		"hangs, for themes":  {(*tcpproxy.Proxy).Hang, "theme_manifest", "the store does not answer within 1s: "},
+		"hangs, for members": {(*tcpproxy.Proxy).Hang, "members_api", "the store does not answer within 700ms: "},
+		"hangs, for themes":  {(*tcpproxy.Proxy).Hang, "theme_manifest", "the store does not answer within 700ms: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))

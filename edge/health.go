@@ -26,13 +26,12 @@ func (u *Uses) FromMemory() (parts []string) {
 	return parts
 }
 
-// healthTimeout is how long the store may take to answer: health checks are asked every few
-// seconds.
-const healthTimeout = time.Second
+// healthTimeout is how long the store may take to answer. Load balancers wait for a second or more.
+const healthTimeout = 700 * time.Millisecond
 
 // AskStore reads from the store, if one is used. Errors: ErrSitesUnread, until the sites in it
 // were read once; ErrStoreAway, if it has not answered since the edge started, or that of
-// reading, after a second at most.
+// reading, after healthTimeout at most.
 func (u *Uses) AskStore(ctx context.Context) error {
 	err := u.askStore(ctx)
 	switch {

@@ -19,8 +19,8 @@ func secretCommand() *cobra.Command {
 		Use: "reseal", Short: "Seals all keys in the store with the first secret", Args: cobra.NoArgs,
 		Long: `
 Seals all keys in the store with the first secret of the configuration. To change the
-secret, write the new one in front of the old one, reload each edge, run this, and take
-the old one out:
+secret, write the new one in front of the old one, restart each edge, run this, and take
+the old one out. A reload is enough where the secrets are in files:
 
 	secret {env.LYCHGATE_SECRET} {env.LYCHGATE_OLD_SECRET}
 `,

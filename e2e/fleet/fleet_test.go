@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/google/go-cmp/cmp"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -40,6 +41,33 @@ func TestHAProxy(t *testing.T) {
 	for line := range strings.Lines(string(output)) {
 		if strings.Contains(line, "[WARNING]") && !strings.Contains(line, unresolved) {
 			t.Errorf("haproxy -c warns: %s", line)
+		}
+	}
+}
+
+// Docker Compose understands both files. One edge builds the image of all: of several that export it at once, one fails.
+func TestCompose(t *testing.T) {
+	environment := []string{"ACME_EMAIL=ops@example.com", "GHOST_URL=https://news.example.com", "ADDRESS=10.0.0.11", "BALANCERS=10.0.0.5/32", "REDIS_ADDRESS=10.0.0.7:6379"}
+	for file, want := range map[string]map[string]bool{
+		"compose.yaml":      {"edge1": true, "edge2": false, "edge3": false},
+		"compose.edge.yaml": {"edge": true},
+	} {
+		options, err := cli.NewProjectOptions([]string{filepath.Join(example, file)}, cli.WithEnv(environment))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		project, err := options.LoadProject(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		got := make(map[string]bool)
+		for name, service := range project.Services {
+			if service.Image == "lychgate-edge" {
+				got[name] = service.Build != nil
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: services with the image, and whether they build it (-want +got):\n%s", file, diff)
 		}
 	}
 }
