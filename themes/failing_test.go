@@ -47,6 +47,14 @@ func TestUnread(t *testing.T) {
 		source = func(context.Context) ([]byte, error) { return nil, problem }
 		refresh(problem)
 		unread(failing)
+
+		// The version before reads the theme, and does not know that it could not be read.
+		if _, err := db.Write.ExecContext(t.Context(), "UPDATE themes SET updated_at = unread_at + 1"); err != nil {
+			t.Fatalf("db.Write.ExecContext: %v", err)
+		}
+		unread()
+		refresh(problem)
+		unread(failing)
 		if _, err := s.Take(t.Context(), "nightly", func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest }); err != nil {
 			t.Errorf("Take: %v", err)
 		}
