@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
@@ -113,6 +114,20 @@ func TestIntegrations(t *testing.T) {
 		if found, err := store.FindIntegration(ctx, "daily", form.KeyHash); err != nil || !found.LastUsedAt.Equal(then.Add(members.UseInterval)) {
 			t.Errorf("found: %+v, %v", found, err)
 		}
+
+		active := func(since time.Time, most int, want ...string) {
+			t.Helper()
+			list, err := store.ActiveSites(ctx, since, most)
+			if diff := cmp.Diff(want, list, cmpopts.EquateEmpty()); diff != "" || err != nil {
+				t.Errorf("sites used since %v (-want +got):\n%s, %v", since, diff, err)
+			}
+		}
+		use(other, then)
+		active(then, 10, "daily", "weekly")
+		active(then, 1, "daily")
+		active(then.Add(time.Millisecond), 10, "daily")
+		active(then.Add(time.Hour), 10)
+
 		if err := store.RotateIntegration(ctx, "daily", "form", members.HashKey("h8")); err != nil {
 			t.Fatalf("store.RotateIntegration: %v", err)
 		}

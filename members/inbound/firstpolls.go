@@ -24,19 +24,45 @@ const (
 	// behind as many of them at most. Later polls do not count: first polls go on even where those fill all
 	// slots.
 	maxFirstPolls = 4 * maxCounts
+
+	// Sites whose keys were used within activeSpan are polled before the others: maxActive of them, 5 seconds' worth.
+	activeSpan = 24 * time.Hour
+	maxActive  = 1000
 )
 
 // firstPolls are the sites whose first poll is not due yet, and those that wait for it to be made.
 type firstPolls struct {
-	mu    sync.Mutex
-	sites []*site
-	asked []*site
+	mu       sync.Mutex
+	isActive map[string]bool // by name
+	active   []*site         // before the others
+	others   []*site
+	asked    []*site
 }
 
 func (l *firstPolls) add(s *site) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sites = append(l.sites, s)
+	if l.isActive[s.name] {
+		l.active = append(l.active, s)
+	} else {
+		l.others = append(l.others, s)
+	}
+}
+
+// prefer has sites polled before the others, also those that are added later.
+func (l *firstPolls) prefer(names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isActive = make(map[string]bool)
+	for _, name := range names {
+		l.isActive[name] = true
+	}
+	l.others = slices.DeleteFunc(l.others, func(s *site) bool {
+		if l.isActive[s.name] {
+			l.active = append(l.active, s)
+		}
+		return l.isActive[s.name]
+	})
 }
 
 // next removes a batch of the sites, as many as maxFirstPolls allows. left is false if there are no others.
@@ -57,16 +83,29 @@ func (l *firstPolls) next() (batch []*site, left bool) {
 // take removes one of the sites, any of them, so that processes which share them are at different
 // ones. It returns nil if there is none. The caller holds the lock.
 func (l *firstPolls) take() *site {
-	last := len(l.sites) - 1
+	from := &l.active
+	if len(*from) == 0 {
+		from = &l.others
+	}
+	last := len(*from) - 1
 	if last < 0 {
-		l.sites = nil // of its size
+		l.active, l.others = nil, nil // of their sizes
 		return nil
 	}
 	i := mathrand.IntN(last + 1)
-	taken := l.sites[i]
-	l.sites[i], l.sites[last] = l.sites[last], nil
-	l.sites = l.sites[:last]
+	taken := (*from)[i]
+	(*from)[i], (*from)[last] = (*from)[last], nil
+	*from = (*from)[:last]
 	return taken
+}
+
+// preferActive reads which sites programs used last. If the store does not say, none comes first.
+func (s *Sync) preferActive(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
+	if names, err := s.Store.ActiveSites(ctx, s.Now().Add(-activeSpan), maxActive); err == nil {
+		s.firstPolls.prefer(names)
+	}
 }
 
 // pollNext begins the first polls of one more batch.

@@ -76,6 +76,36 @@ func TestFirstPollsAreShared(t *testing.T) {
 	})
 }
 
+// Sites that CRMs used last, before a restart, are polled before all others, whether they are known when the
+// process starts or a moment later.
+func TestActiveSitesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, c := newIdle(), newPlatforms()
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+		put := func(name string) {
+			s.Put(name, inbound.Site{Platform: &empty{platforms: c, site: name}, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+		}
+		for i := range 10_000 {
+			put(siteName(i))
+		}
+		isActive := make(map[string]bool)
+		for i := range 200 {
+			store.active = append(store.active, siteName(9900+i)) // half of them come later
+			isActive[siteName(9900+i)] = true
+		}
+		stop := start(t, s)
+		defer stop()
+		<-time.After(100 * time.Millisecond)
+		for i := range 100 {
+			put(siteName(10_000 + i))
+		}
+		<-time.After(3 * time.Second)
+		if n := len(c.at("count", func(site string) bool { return isActive[site] })); n != len(isActive) {
+			t.Errorf("%d of %d active sites were polled within 3 s, want all", n, len(isActive))
+		}
+	})
+}
+
 // What a program asks for is polled before all others.
 func TestPollSoon(t *testing.T) {
 	many(t, 10_000, nil, func(s *inbound.Sync, _ *idle, c *platforms) {

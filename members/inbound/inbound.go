@@ -95,7 +95,10 @@ func (s *site) end(cutOff bool) {
 
 // Run keeps the sites in sync until ctx is done.
 func (s *Sync) Run(ctx context.Context) {
+	var asked sync.WaitGroup
+	asked.Go(func() { s.preferActive(ctx) })
 	s.schedule.run(ctx)
+	asked.Wait()
 	// Events that were acknowledged are not sent again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()

@@ -152,7 +152,7 @@ func TestBatchesOfFirstPolls(t *testing.T) {
 		}
 		begun()
 	}
-	if _, left := polls.next(); left || len(polls.sites) > 0 {
-		t.Errorf("%d sites are left, want none", len(polls.sites))
+	if _, left := polls.next(); left || len(polls.others) > 0 {
+		t.Errorf("%d sites are left, want none", len(polls.others))
 	}
 }

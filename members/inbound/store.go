@@ -13,6 +13,10 @@ type Store interface {
 	members.Store
 	Webhooks
 	Comparisons
+
+	// ActiveSites lists sites whose members a program asked for with a key of the store's since a time, at
+	// most so many, the last first.
+	ActiveSites(ctx context.Context, since time.Time, most int) ([]string, error)
 }
 
 // Webhook is where the platform of a site sends its webhook events.
