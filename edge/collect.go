@@ -36,7 +36,7 @@ var (
 			"Those of all sites in the store are counted together.", []string{"site"}, nil)
 
 	pendingDesc = prometheus.NewDesc("lychgate_pending",
-		"What was written here and the publishing platform does not have yet, by kind (members, events, curation). "+
+		"What was written here and the publishing platform does not have yet, by kind (members, events, curation, registrations). "+
 			"That of all sites in the store is counted together.", []string{"site", "kind"}, nil)
 
 	storedSitesDesc = prometheus.NewDesc("lychgate_stored_sites",

@@ -43,7 +43,7 @@ type View struct {
 type Item struct {
 	Kind  string `json:"kind"`
 	Key   string `json:"key"`
-	Title string `json:"title,omitempty"` // for people; members have none, since it would be personal
+	Title string `json:"title,omitempty"` // for people; members and registrations have none, since it would be personal
 
 	Since       time.Time  `json:"since"`
 	Attempts    int64      `json:"attempts"`
@@ -79,13 +79,13 @@ func (v View) Of(ctx context.Context, site string, most int) (Site, error) {
 	}
 	maps.Copy(found.Pending, counts)
 	for _, t := range tasks {
-		found.Items = append(found.Items, itemOf(t))
+		found.Items = append(found.Items, v.itemOf(t))
 	}
 	if tasks, err = v.Work.Refused(ctx, site, most); err != nil {
 		return found, err
 	}
 	for _, t := range tasks {
-		found.Refused = append(found.Refused, itemOf(t))
+		found.Refused = append(found.Refused, v.itemOf(t))
 	}
 	if v.Outbox == nil {
 		return found, nil
@@ -107,7 +107,10 @@ func (v View) Of(ctx context.Context, site string, most int) (Site, error) {
 	return found, nil
 }
 
-func itemOf(t work.Task) Item {
+func (v View) itemOf(t work.Task) Item {
+	if v.Work.IsPersonal(t.Kind) {
+		t.Title = ""
+	}
 	item := Item{Kind: t.Kind, Key: t.Key, Title: t.Title, Since: t.Since, Attempts: int64(t.Attempts), Reason: t.Reason}
 	if !t.DueAt.IsZero() {
 		item.NextAttempt = &t.DueAt

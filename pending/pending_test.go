@@ -39,7 +39,7 @@ func (o *outbox) TryNow(_ context.Context, site string) (int, error) {
 	return 7, nil
 }
 
-// All kinds are in one view, in which nothing of a member is but its GUID. Without the members
+// All kinds are in one view, in which nothing of a member is but its GUID, and nothing of a registrant but the UUID. Without the members
 // API the view has all else.
 func TestView(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
@@ -49,9 +49,15 @@ func TestView(t *testing.T) {
 			t.Fatalf("work.New: %v", err)
 		}
 		queue.Handle(work.Kind{Name: "events", Platform: func(string) any { return nil }})
+		queue.Handle(work.Kind{Name: "registrations", Platform: func(string) any { return nil }, IsPersonal: true})
 		err = db.InTx(t.Context(), func(tx *sql.Tx) error {
-			_, err := queue.Enqueue(t.Context(), tx, work.Task{Site: "daily", Kind: "events", Key: "e1", Title: "Party"})
-			return err
+			for _, task := range []work.Task{{Kind: "events", Key: "e1", Title: "Party"}, {Kind: "registrations", Key: "u1", Title: "jane@example.com"}} {
+				task.Site = "daily"
+				if _, err := queue.Enqueue(t.Context(), tx, task); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			t.Fatalf("db.InTx: %v", err)
@@ -64,16 +70,18 @@ func TestView(t *testing.T) {
 		}{
 			"all": {
 				pending.View{Outbox: o, Work: queue},
-				`{"pending":{"events":1,"members":7},"items":[` +
+				`{"pending":{"events":1,"members":7,"registrations":1},"items":[` +
 					`{"kind":"events","key":"e1","title":"Party","since":"1970-01-01T00:00:01Z","attempts":0,"reason":"","next_attempt":"1970-01-01T00:00:01Z"},` +
+					`{"kind":"registrations","key":"u1","since":"1970-01-01T00:00:01Z","attempts":0,"reason":"","next_attempt":"1970-01-01T00:00:01Z"},` +
 					`{"kind":"members","key":"g1","since":"1970-01-01T00:00:01Z","attempts":2,"reason":"It is down.","next_attempt":"1970-01-01T00:00:01Z"}],` +
 					`"refused":[{"kind":"members","key":"g2","since":"1970-01-01T00:00:01Z","attempts":0,"reason":"No."}]}`,
-				map[string]map[string]int{"daily": {"events": 1, "members": 7}, "weekly": {"members": 1}},
+				map[string]map[string]int{"daily": {"events": 1, "members": 7, "registrations": 1}, "weekly": {"members": 1}},
 			},
 			"without members": {
 				pending.View{Work: queue},
-				`{"pending":{"events":1},"items":[{"kind":"events","key":"e1","title":"Party","since":"1970-01-01T00:00:01Z","attempts":0,"reason":"","next_attempt":"1970-01-01T00:00:01Z"}]}`,
-				map[string]map[string]int{"daily": {"events": 1}},
+				`{"pending":{"events":1,"registrations":1},"items":[{"kind":"events","key":"e1","title":"Party","since":"1970-01-01T00:00:01Z","attempts":0,"reason":"","next_attempt":"1970-01-01T00:00:01Z"},` +
+					`{"kind":"registrations","key":"u1","since":"1970-01-01T00:00:01Z","attempts":0,"reason":"","next_attempt":"1970-01-01T00:00:01Z"}]}`,
+				map[string]map[string]int{"daily": {"events": 1, "registrations": 1}},
 			},
 		} {
 			site, err := test.view.Of(t.Context(), "daily", 10)
@@ -87,8 +95,8 @@ func TestView(t *testing.T) {
 			}
 		}
 		records, tasks, err := pending.View{Outbox: o, Work: queue}.TryNow(t.Context(), "daily")
-		if records != 7 || tasks != 1 || err != nil || cmp.Diff([]string{"daily"}, o.tried) != "" {
-			t.Errorf("tried %d members and %d others, at %v; want 7 and 1 at daily; %v", records, tasks, o.tried, err)
+		if records != 7 || tasks != 2 || err != nil || cmp.Diff([]string{"daily"}, o.tried) != "" {
+			t.Errorf("tried %d members and %d others, at %v; want 7 and 2 at daily; %v", records, tasks, o.tried, err)
 		}
 	})
 }

@@ -44,7 +44,7 @@ type labels struct {
 
 func (l *labels) kind() work.Kind {
 	return work.Kind{
-		Name: Kind, Timeout: labelsTimeout, Do: l.do,
+		Name: Kind, Timeout: labelsTimeout, Do: l.do, IsPersonal: true,
 		Platform: func(site string) any {
 			if host := l.hosts(site); host != nil {
 				return host

@@ -125,6 +125,15 @@ func (q *Queue) Kinds() []string {
 	return slices.Sorted(maps.Keys(q.kinds))
 }
 
+// IsPersonal reports whether the titles of a kind are for the site's staff alone, as are those of one
+// that this process does not know.
+func (q *Queue) IsPersonal(kind string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of, isKnown := q.kinds[kind]
+	return of.IsPersonal || !isKnown
+}
+
 // probe tries one task, due or not, of each site whose breaker is open.
 func (q *Queue) probe(ctx context.Context) error {
 	q.mu.Lock()

@@ -39,6 +39,9 @@ type Kind struct {
 	// IsSerial has one task of a site done at a time, by all processes, and in the order in
 	// which they were asked for in each of them.
 	IsSerial bool
+
+	// IsPersonal means that titles are names or emails, which the site's staff alone see.
+	IsPersonal bool
 }
 
 // Unanswered is the reason of a failure of which the platform itself says none. Staff read it, who

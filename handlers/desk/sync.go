@@ -17,6 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
@@ -47,7 +48,7 @@ type pendingWork struct {
 }
 
 // workLabels are what the page calls kinds of work. One that is not here has its name.
-var workLabels = map[string]string{events.Kind: "Event", curation.Kind: "Slot"}
+var workLabels = map[string]string{events.Kind: "Event", curation.Kind: "Slot", registration.Kind: "Registration"}
 
 // pendingMember is a member whose last write the platform does not have.
 type pendingMember struct {
