@@ -64,8 +64,8 @@ func TestPendingPostsOnAdminAPI(t *testing.T) {
 		t.Fatalf("db.ExecContext: %v", err)
 	}
 	const (
-		pending = `{"fixed":{"pending":{"events":1,"members":0},"items":[{"kind":"events","key":"e1","title":"Party","since":"TIME","attempts":2,"reason":"It is down.","next_attempt":"TIME"}]`
-		refused = `,"refused":[{"kind":"curation","key":"hash-hero","title":"#hero","since":"TIME","attempts":1,"reason":"No."}]`
+		pending = `{"fixed":{"pending":{"events":1,"members":0},"items":[{"kind":"events","key":"e1","since":"TIME","attempts":2,"reason":"It is down.","next_attempt":"TIME"}]`
+		refused = `,"refused":[{"kind":"curation","key":"hash-hero","since":"TIME","attempts":1,"reason":"No."}]`
 	)
 	is := func(body string) response {
 		return response{200, map[string]string{"Content-Type": "application/json"}, body + "}}\n"}
