@@ -100,7 +100,7 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 	p.Keys("#q", "LANTERN")
 	p.Until(found + " === 'The first 20 posts' && document.querySelectorAll('.posts > li').length === 20")
 	p.Do("find('a', 'More posts').click()")
-	p.Until(found + " === '21 posts' && document.querySelectorAll('.posts > li').length === 21 && q.value === 'LANTERN' && !find('a', 'More posts')")
+	p.Until(found + " === '21 posts' && document.querySelectorAll('.posts > li').length === 21 && q.value === 'LANTERN' && !find('a', 'More posts') && document.readyState === 'complete'")
 
 	// Words without their accents find it.
 	p.Do("q.value = ''")

@@ -157,6 +157,8 @@ customElements.define('desk-search', class extends HTMLElement {
 			this.#run(form);
 		});
 		if (this.hasAttribute('focus')) form?.elements.q.focus();
+		const typed = form?.elements.q; // before this script was there
+		if (typed && typed.value !== typed.defaultValue) form.requestSubmit();
 	}
 
 	disconnectedCallback() {

@@ -99,6 +99,14 @@ func TestSearchWhileTyping(t *testing.T) {
 	v.Until("text($('.found')) === 'No published post has all these words in its title.'")
 }
 
+// What was typed before the page's script was there is looked for once it is.
+func TestSearchTypedEarly(t *testing.T) {
+	v := open(t).visit("Editor", "curation?slot=top/top1&view=search&q=lychgate", browser.Look{})
+	v.Do("$('#q').value = 'bridges'")
+	v.Do("(e => { const next = e.nextSibling, parent = e.parentNode; e.remove(); parent.insertBefore(e, next); })($('desk-search'))") // as if the script came now
+	v.Until("text($('.found')) === '2 posts' && !$('.posts').inert")
+}
+
 // A change that the platform takes long for is seen and read out to be under way.
 func TestSlowChange(t *testing.T) {
 	r := open(t)
