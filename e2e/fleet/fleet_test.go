@@ -25,8 +25,8 @@ const example = "../../examples/fleet"
 // unresolved is in a warning of HAProxy about the name of an edge, which Docker alone resolves.
 const unresolved = "could not resolve address 'edge"
 
-// The load balancer of the fleet to copy starts.
-func TestHAProxy(t *testing.T) {
+func lookHAProxy(t *testing.T) string {
+	t.Helper()
 	program, err := exec.LookPath("haproxy")
 	if err != nil {
 		program, err = exec.LookPath("/usr/sbin/haproxy")
@@ -34,6 +34,12 @@ func TestHAProxy(t *testing.T) {
 	if err != nil && os.Getenv("LYCHGATE_TEST_SERVERS") == "" {
 		t.Skip("needs Debian's package haproxy")
 	}
+	return program
+}
+
+// The load balancer of the fleet to copy starts.
+func TestHAProxy(t *testing.T) {
+	program := lookHAProxy(t)
 	output, err := exec.CommandContext(t.Context(), program, "-c", "-f", example+"/haproxy.cfg").CombinedOutput()
 	if err != nil {
 		t.Errorf("haproxy -c = %v, %s, want no error", err, output)
