@@ -99,7 +99,8 @@ func (l *firstPolls) take() *site {
 	return taken
 }
 
-// preferActive reads which sites programs used last. If the store does not say, none comes first.
+// preferActive has the sites polled first whose keys were used most recently. If the store cannot be read,
+// the order is random.
 func (s *Sync) preferActive(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()

@@ -14,8 +14,7 @@ type Store interface {
 	Webhooks
 	Comparisons
 
-	// ActiveSites lists sites whose members a program asked for with a key of the store's since a time, at
-	// most so many, the last first.
+	// ActiveSites lists sites that have a key in the store which was used since a time, the most recent first.
 	ActiveSites(ctx context.Context, since time.Time, most int) ([]string, error)
 }
 
