@@ -285,6 +285,9 @@ func TestUnknownParameters(t *testing.T) {
 			names[parameter.Name] = true
 		}
 	}
+	list := operations["listSites"]
+	list.path += "/"
+	operations["listSites with a slash"] = list
 	for id, at := range operations {
 		path := strings.NewReplacer("{name}", "daily", "{integration}", "crm").Replace(at.path)
 		for name := range names {

@@ -161,7 +161,8 @@ func TestReloadReadsChanges(t *testing.T) {
 }
 
 // A reload of a hundred thousand sites closed as many platforms, whose connections the next
-// configuration uses. The last one to go closes them.
+// configuration uses, and one after a reload with another secret made all of them anew. The last
+// configuration to go closes them.
 func TestReloadKeepsConnections(t *testing.T) {
 	opened, closed := make(chan struct{}, 8), make(chan struct{}, 8)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -191,9 +192,12 @@ func TestReloadKeepsConnections(t *testing.T) {
 		}
 	}
 	last := s.start(firstSecret)
-	for range 3 {
+	for _, secrets := range [][]string{{firstSecret}, {firstSecret}, {secondSecret, firstSecret}, {secondSecret, firstSecret}} { // the third reads all sites anew
 		count(last)
-		next := s.start(firstSecret)
+		next := s.start(secrets...)
+		if last.Site("daily.example").Platform != next.Site("daily.example").Platform {
+			t.Error("a reload has made a platform anew, want that of before")
+		}
 		s.end(last)
 		last = next
 	}

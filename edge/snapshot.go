@@ -69,6 +69,7 @@ type changes struct {
 func (s *snapshot) keep(c changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.list
 	if c.isAll {
 		s.seen = seen{list: make(map[string]*seenSite), isRead: true, keys: c.keys}
 	} else if c.keys != s.keys || c.before > s.revision {
@@ -78,7 +79,11 @@ func (s *snapshot) keep(c changes) {
 		switch {
 		case site.Revision <= s.revision && !c.isAll:
 		case site.RemovedAt.IsZero():
-			s.list[site.Name] = &seenSite{Site: site}
+			kept := &seenSite{Site: site}
+			if old := before[site.Name]; old != nil && old.isAs(site) {
+				kept.made.Store(old.made.Load())
+			}
+			s.list[site.Name] = kept
 		default:
 			delete(s.list, site.Name)
 		}
@@ -107,9 +112,13 @@ func (s *snapshot) get(keys string) (list []sites.Site, revision int64, isRead b
 func (s *snapshot) of(kept sites.Site) *seenSite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	site := s.list[kept.Name]
-	if site == nil || site.Revision != kept.Revision || (site.Locked == nil) != (kept.Locked == nil) {
-		return nil
+	if site := s.list[kept.Name]; site != nil && site.isAs(kept) {
+		return site
 	}
-	return site
+	return nil
+}
+
+// isAs reports whether a site is as it was seen.
+func (s *seenSite) isAs(kept sites.Site) bool {
+	return s.Revision == kept.Revision && (s.Locked == nil) == (kept.Locked == nil)
 }

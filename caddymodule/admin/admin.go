@@ -47,6 +47,7 @@ func (API) Routes() []caddy.AdminRoute {
 		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind, parameters{http.MethodGet: {"site"}}))},
 		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry, parameters{http.MethodPost: {"site"}}))},
 		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites, listParameters))},
+		{Pattern: sitesPath + "/{$}", Handler: caddy.AdminHandlerFunc(authorized(serveSites, listParameters))},
 		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, siteParameters))},
 		{Pattern: sitesPath + "/{name}/integrations", Handler: caddy.AdminHandlerFunc(authorized(serveSites, nil))},
 		{Pattern: sitesPath + "/{name}/integrations/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, nil))},

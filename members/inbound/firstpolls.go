@@ -25,28 +25,39 @@ const (
 	// slots.
 	maxFirstPolls = 4 * maxCounts
 
-	// Sites whose keys were used within activeSpan are polled before the others: maxActive of them, 5 seconds' worth.
-	activeSpan = 24 * time.Hour
-	maxActive  = 1000
+	// Sites whose keys were used within activeSpan are polled before the others: maxActive of them, of which
+	// maxActiveAsked wait or are polled at once. Were it more, those that hang would keep the others waiting.
+	activeSpan     = 24 * time.Hour
+	maxActive      = 1000
+	maxActiveAsked = maxCounts / 2
 )
 
-// firstPolls are the sites whose first poll is not due yet, and those that wait for it to be made.
+// firstPolls are the sites whose first poll is to be made.
 type firstPolls struct {
-	mu       sync.Mutex
-	isActive map[string]bool // by name
-	active   []*site         // before the others
-	others   []*site
-	asked    []*site
+	mu             sync.Mutex
+	isActive       map[string]bool // by name, of those that are not added yet
+	active, others firstPollGroup
 }
+
+// firstPollGroup has the sites whose first poll is not due yet, and those that wait for it to be made.
+type firstPollGroup struct{ waiting, asked []*site }
 
 func (l *firstPolls) add(s *site) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.isActive[s.name] {
-		l.active = append(l.active, s)
+	if l.isPreferred(s) {
+		l.active.waiting = append(l.active.waiting, s)
 	} else {
-		l.others = append(l.others, s)
+		l.others.waiting = append(l.others.waiting, s)
 	}
+}
+
+// isPreferred prefers each name once: a site that is changed again and again would never let the others be
+// polled. The caller holds the lock.
+func (l *firstPolls) isPreferred(s *site) bool {
+	is := l.isActive[s.name]
+	delete(l.isActive, s.name)
+	return is
 }
 
 // prefer has sites polled before the others, also those that are added later.
@@ -57,11 +68,12 @@ func (l *firstPolls) prefer(names []string) {
 	for _, name := range names {
 		l.isActive[name] = true
 	}
-	l.others = slices.DeleteFunc(l.others, func(s *site) bool {
-		if l.isActive[s.name] {
-			l.active = append(l.active, s)
+	l.others.waiting = slices.DeleteFunc(l.others.waiting, func(s *site) bool {
+		is := l.isPreferred(s)
+		if is {
+			l.active.waiting = append(l.active.waiting, s)
 		}
-		return l.isActive[s.name]
+		return is
 	})
 }
 
@@ -69,33 +81,36 @@ func (l *firstPolls) prefer(names []string) {
 func (l *firstPolls) next() (batch []*site, left bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked = slices.DeleteFunc(l.asked, func(s *site) bool { return s.hasBegun.Load() || s.isSilent.Load() || s.isOver.Load() })
-	for len(batch) < firstPollBatch && len(l.asked) < maxFirstPolls {
-		s := l.take()
-		if s == nil {
-			return batch, false
+	l.active.forget()
+	l.others.forget()
+	for len(batch) < firstPollBatch && len(l.active.asked)+len(l.others.asked) < maxFirstPolls {
+		from := &l.active
+		if len(from.waiting) == 0 || len(from.asked) >= maxActiveAsked {
+			from = &l.others
 		}
-		batch, l.asked = append(batch, s), append(l.asked, s)
+		if len(from.waiting) == 0 {
+			break
+		}
+		batch = append(batch, from.take())
 	}
-	return batch, true
+	return batch, len(l.active.waiting)+len(l.others.waiting) > 0
 }
 
-// take removes one of the sites, any of them, so that processes which share them are at different
-// ones. It returns nil if there is none. The caller holds the lock.
-func (l *firstPolls) take() *site {
-	from := &l.active
-	if len(*from) == 0 {
-		from = &l.others
+// forget forgets the sites that do not wait any more.
+func (g *firstPollGroup) forget() {
+	g.asked = slices.DeleteFunc(g.asked, func(s *site) bool { return s.hasBegun.Load() || s.isSilent.Load() || s.isOver.Load() })
+}
+
+// take asks for the first poll of one of the sites, any of them, so that processes which share them are at
+// different ones.
+func (g *firstPollGroup) take() *site {
+	i, last := mathrand.IntN(len(g.waiting)), len(g.waiting)-1
+	taken := g.waiting[i]
+	g.waiting[i], g.waiting[last] = g.waiting[last], nil
+	if g.waiting = g.waiting[:last]; last == 0 {
+		g.waiting = nil // of its size
 	}
-	last := len(*from) - 1
-	if last < 0 {
-		l.active, l.others = nil, nil // of their sizes
-		return nil
-	}
-	i := mathrand.IntN(last + 1)
-	taken := (*from)[i]
-	(*from)[i], (*from)[last] = (*from)[last], nil
-	*from = (*from)[:last]
+	g.asked = append(g.asked, taken)
 	return taken
 }
 

@@ -106,6 +106,42 @@ func TestActiveSitesFirst(t *testing.T) {
 	})
 }
 
+// Active sites whose Ghosts hang, and which somebody changes once a minute, keep no others from being polled.
+func TestActiveSitesThatHang(t *testing.T) {
+	const sites, hanging = 11_000, 1000
+	synctest.Test(t, func(t *testing.T) {
+		store, c := newIdle(), newPlatforms()
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+		put := func(i int) {
+			p := &empty{platforms: c, site: siteName(i)}
+			if i < hanging {
+				p.hangs = func() bool { return true }
+			}
+			s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+		}
+		for i := range sites {
+			put(i)
+		}
+		for i := range hanging {
+			store.active = append(store.active, siteName(i))
+		}
+		stop := start(t, s)
+		defer stop()
+		isOther := func(site string) bool { return site >= siteName(hanging) }
+		var polled []int
+		for range 10 {
+			<-time.After(time.Minute)
+			polled = append(polled, len(c.at("count", isOther)))
+			for i := range hanging {
+				put(i)
+			}
+		}
+		if polled[0] < (sites-hanging)/2 || polled[9] != sites-hanging {
+			t.Errorf("%v of %d others were polled after each minute, want half after the first and all after ten", polled, sites-hanging)
+		}
+	})
+}
+
 // What a program asks for is polled before all others.
 func TestPollSoon(t *testing.T) {
 	many(t, 10_000, nil, func(s *inbound.Sync, _ *idle, c *platforms) {

@@ -132,7 +132,7 @@ func TestBatchesOfFirstPolls(t *testing.T) {
 		return n
 	}
 	got := []int{begun(), begun()}
-	for i, s := range slices.Clone(polls.asked)[:60] {
+	for i, s := range slices.Clone(polls.others.asked)[:60] {
 		switch i % 3 {
 		case 0:
 			s.hasBegun.Store(true)
@@ -147,12 +147,12 @@ func TestBatchesOfFirstPolls(t *testing.T) {
 		t.Errorf("first polls begun, while none ends, and after 60 have ended (-want +got):\n%s", diff)
 	}
 	for range 10 {
-		for _, s := range polls.asked {
+		for _, s := range polls.others.asked {
 			s.hasBegun.Store(true)
 		}
 		begun()
 	}
-	if _, left := polls.next(); left || len(polls.others) > 0 {
-		t.Errorf("%d sites are left, want none", len(polls.others))
+	if _, left := polls.next(); left || len(polls.others.waiting) > 0 {
+		t.Errorf("%d sites are left, want none", len(polls.others.waiting))
 	}
 }
