@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
@@ -63,7 +64,7 @@ func TestContactsOfAnIdleSite(t *testing.T) {
 // Platforms that all fail are asked 100 times a second at most, as those that respond are.
 func TestContactsWhileAllFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const sites, minutes = 20_000, 10
+		const sites, minutes = 20_000 / lineartest.Divisor, 10
 		c := newPlatforms()
 		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop()})
 		for i := range sites {
