@@ -186,7 +186,7 @@ func TestAdminTokens(t *testing.T) {
 		want                            answer
 	}{
 		{"all that is pending", acmeToken, "GET", "/lychgate/pending", "", answer{200, `{}`}},
-		{"what is pending of another tenant, for the operator", operatorToken, "GET", "/lychgate/pending?site=theirs", "", answer{200, `{"theirs":{"pending":{"members":0},"items":[],"refused":[{"kind":"event","key":"gala","title":"Gala","since":"TIME","attempts":1,"reason":"It is refused."}]}}`}},
+		{"what is pending of another tenant, for the operator", operatorToken, "GET", "/lychgate/pending?site=theirs", "", answer{200, `{"theirs":{"pending":{"members":0},"items":[],"refused":[{"kind":"event","key":"gala","since":"TIME","attempts":1,"reason":"It is refused."}]}}`}},
 		{"its own", acmeToken, "GET", "/lychgate/members/behind?site=mine", "", answer{200, `{"mine":{"behind":0,"members":[]}}`}},
 		{"a site of the configuration", acmeToken, "GET", sites + "/fixed", "", answer{404, `{"error":"finding site fixed: there is no such site"}`}},
 		{"pending of that", acmeToken, "GET", "/lychgate/pending?site=fixed", "", answer{404, `{"error":"there is no site \"fixed\" here"}`}},
