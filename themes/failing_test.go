@@ -49,7 +49,7 @@ func TestUnread(t *testing.T) {
 		unread(failing)
 
 		// The version before reads the theme, and does not know that it could not be read.
-		if _, err := db.Write.ExecContext(t.Context(), "UPDATE themes SET updated_at = unread_at + 1"); err != nil {
+		if _, err := db.Write.ExecContext(t.Context(), "UPDATE themes SET updated_at = unread_at, unread_at = unread_at - 1"); err != nil {
 			t.Fatalf("db.Write.ExecContext: %v", err)
 		}
 		unread()
