@@ -80,7 +80,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	w := tcpproxy.Start(t, source.Host)
 	source.Host = w.Address
 	w.Cut()
-	config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\n}\n"
+	config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
 	e := startEdge(t, nil, config)
 	admin := adminOf(t, e.adminSocket)
 	e.eachIsUnread(operations(t))
@@ -152,6 +152,9 @@ func (e *edge) pagesAreUnread() {
 			e.t.Errorf("%s: got %v, want status 503, Retry-After 5 and %q", path, got, unreadMessage)
 		}
 	}
+	if got := e.do("GET", "/", "Host", "daily.example"); got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "5" {
+		e.t.Errorf("a page of the platform: got %v, want status 503 and Retry-After 5", got)
+	}
 	page := e.do("GET", "/ghost/lychgate/desk/themes", "Host", "daily.example").Body
 	style := regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)"`).FindStringSubmatch(page)
 	if style == nil {
@@ -168,6 +171,9 @@ func (e *edge) knowsOnly(host string) {
 	for at, want := range map[string]int{host: 200, "other.example": 404} {
 		if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", at); got.Status != want {
 			e.t.Errorf("a lookup at %s: got %v, want status %d", at, got, want)
+		}
+		if got := e.do("GET", "/", "Host", at); got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "" { // neither has a platform
+			e.t.Errorf("a page at %s: got %v, want status 503 without Retry-After", at, got)
 		}
 	}
 }

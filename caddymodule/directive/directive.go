@@ -4,6 +4,7 @@ package directive
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
+	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 )
 
@@ -139,6 +141,18 @@ func checkSamePath(h httpcaddyfile.Helper, name string, of Directive) error {
 type Provisioned struct {
 	*app.App
 	pool.Releases
+}
+
+// Pass passes a request on. Where Caddy's reverse_proxy has no platform for it since the sites in the store are not
+// read yet, the client is told when to ask again.
+func (p *Provisioned) Pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	err := next.ServeHTTP(w, r)
+	if failed, ok := errors.AsType[caddyhttp.HandlerError](err); ok && failed.StatusCode == http.StatusServiceUnavailable {
+		if _, unread := p.Edge.FindSite(r.Host); errors.Is(unread, api.ErrSitesUnread) {
+			api.FailureOf(unread).SetRetryAfter(w.Header())
+		}
+	}
+	return err
 }
 
 // Provision checks a directive, and returns what it runs on.

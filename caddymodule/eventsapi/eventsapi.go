@@ -143,7 +143,7 @@ func (h *EventsAPI) Cleanup() error { return h.on.Cleanup() }
 func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	isPage := h.page.Handles(r.URL.Path)
 	if !isPage && !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
 	site, err := h.on.Edge.FindSite(r.Host)

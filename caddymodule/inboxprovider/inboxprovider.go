@@ -198,12 +198,12 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	}
 	lookup := r.URL.Path == h.Path
 	if !lookup && !h.isMembersPath(r.URL.Path) {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	site, err := h.on.Edge.FindSite(r.Host)
 	if err != nil {
 		if !lookup {
-			return next.ServeHTTP(w, r)
+			return h.on.Pass(w, r, next)
 		}
 		api.WritePublicError(w, err)
 		return nil
@@ -214,7 +214,7 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 			site.Metrics.RefusedMember.Inc()
 			return nil
 		}
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	response := h.inbox.Lookup(r, h.on.ClientAddr(r))
 	directive.SetPlaceholders(r, site, response.Provider)

@@ -168,15 +168,15 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 // pass passes a request through, and watches what may change members in Ghost.
 func (h *MembersAPI) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	site := h.on.Edge.Site(r.Host)
 	if site == nil {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	open, err := h.members.Site(site)
 	if err != nil { // the store is away
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	return h.api.Pass(w, r, open, next.ServeHTTP)
 }

@@ -151,7 +151,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		if kind, ok := h.changes(r); ok {
 			return desk.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
 		}
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	var of *desk.CurationSite
 	site, err := h.on.Edge.FindSite(r.Host)

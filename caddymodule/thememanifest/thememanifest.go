@@ -149,15 +149,15 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		return nil
 	}
 	if !h.api.MayChange(r) {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	site := h.on.Edge.Site(r.Host)
 	if site == nil || site.Themes() == nil {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	change, ok := h.api.Changes(r, site.Themes())
 	if !ok {
-		return next.ServeHTTP(w, r)
+		return h.on.Pass(w, r, next)
 	}
 	directive.SetPlaceholders(r, site, "")
 	served, err := h.api.Watch(w, r, site.Themes(), change, h.on.ClientAddr(r), next.ServeHTTP)
