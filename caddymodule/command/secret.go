@@ -20,9 +20,11 @@ func secretCommand() *cobra.Command {
 		Long: `
 Seals all keys in the store with the first secret of the configuration. To change the
 secret, write the new one in front of the old one, restart each edge, run this, and take
-the old one out. A reload is enough where the secrets are in files:
+the old one out:
 
 	secret {env.LYCHGATE_SECRET} {env.LYCHGATE_OLD_SECRET}
+
+Where the secrets are in files, a reload is enough.
 `,
 	}
 	reseal.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {

@@ -32,7 +32,7 @@ import (
 
 const host = "news.example.com"
 
-// fleet is the fleet to copy on this machine: its edges at 127.0.0.2 and so on, behind HAProxy. Of its files
+// fleet is the fleet to copy on this machine: its edges at 127.0.0.11 to 13, behind HAProxy. Of its files
 // addresses, secrets and the storage of certificates are others.
 type fleet struct {
 	t        *testing.T
@@ -68,7 +68,7 @@ func startFleet(t *testing.T) *fleet {
 	caddyfile = replace(t, caddyfile, `(?s)localhost:2019 \{.*?\}\n`, "unix/{{folder}}/admin.sock {\n\t\t\t\theader_up Host caddy\n\t\t\t}\n")
 	for n := range 3 {
 		folder := caddytest.Folder(t)
-		global := fmt.Sprintf("admin unix/%s/admin.sock\n\tpersist_config off\n\tdefault_bind 127.0.0.%d\n\tstorage file_system %s/data", folder, n+2, folder)
+		global := fmt.Sprintf("admin unix/%s/admin.sock\n\tpersist_config off\n\tdefault_bind 127.0.0.1%d\n\tstorage file_system %s/data", folder, n+1, folder)
 		e, err := caddytest.Start(folder, caddyfile, caddytest.Values{"global": global, "port": health})
 		if err != nil {
 			t.Fatalf("caddytest.Start: %v", err)
@@ -86,11 +86,8 @@ func startFleet(t *testing.T) *fleet {
 	config = replace(t, config, ` resolvers docker init-addr \S+`, "")
 	config = replace(t, config, `(?s)resolvers docker\n.*?\n\n`, "")
 	config = replace(t, config, `port 9080`, "port "+health)
-	config = replace(t, config, `edge([123]):443`, "127.0.0.$1:"+https)
-	config = replace(t, config, `edge([123]):80`, "127.0.0.$1:"+http)
-	for _, n := range []string{"3", "2", "1"} { // edge1 is at 127.0.0.2
-		config = strings.ReplaceAll(config, "127.0.0."+n+":", fmt.Sprintf("127.0.0.%c:", n[0]+1))
-	}
+	config = replace(t, config, `edge([123]):443`, "127.0.0.1${1}:"+https)
+	config = replace(t, config, `edge([123]):80`, "127.0.0.1${1}:"+http)
 	config = replace(t, config, `bind :443`, "bind "+f.balancer)
 	config = replace(t, config, `bind :80`, "bind 127.0.0.1:"+freeport.New(t))
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")

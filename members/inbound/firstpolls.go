@@ -77,7 +77,7 @@ func (l *firstPolls) prefer(names []string) {
 	})
 }
 
-// next removes a batch of the sites, as many as maxFirstPolls allows. left is false if there are no others.
+// next removes a batch of the sites, as many as maxFirstPolls allows. left reports whether others wait.
 func (l *firstPolls) next() (batch []*site, left bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +101,8 @@ func (g *firstPollGroup) forget() {
 	g.asked = slices.DeleteFunc(g.asked, func(s *site) bool { return s.hasBegun.Load() || s.isSilent.Load() || s.isOver.Load() })
 }
 
-// take asks for the first poll of one of the sites, any of them, so that processes which share them are at
-// different ones.
+// take removes one of the waiting sites at random, so that processes which share them are at different
+// ones. It counts as asked.
 func (g *firstPollGroup) take() *site {
 	i, last := mathrand.IntN(len(g.waiting)), len(g.waiting)-1
 	taken := g.waiting[i]
