@@ -21,9 +21,7 @@ import (
 func TestPendingAndToBeChecked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := want[*SQL](t)(NewSQL(t.Context(), db))
-		queue := queueOf(t, store)
-		service := New(store, queue, func(string) platform.EventHost { return nil }, zap.NewNop())
-		r := &bench{service, service.Posts, platformtest.New(), store, queue, t}
+		r := idleBench(t, store, store, platformtest.New())
 		e := want[Event](t)(r.Create(t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Party"}}))
 		at := time.UnixMilli(1000).UTC()
 		r.enqueue(e.ID, at)

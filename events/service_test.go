@@ -124,6 +124,21 @@ func benchWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *
 	if _, _, err := store.ClaimPoll(t.Context(), "daily", pollInterval); err != nil {
 		t.Fatalf("store.Look: %v", err)
 	}
+	r := idleBench(t, store, kept, h)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx) })
+	running.Go(func() { r.queue.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return r
+}
+
+// idleBench does only what a test has it do, and nothing that is due.
+func idleBench(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *bench {
+	t.Helper()
 	queue := queueOf(t, store)
 	s := New(kept, queue, func(site string) platform.EventHost {
 		if site == "daily" {
@@ -131,14 +146,6 @@ func benchWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *
 		}
 		return nil
 	}, zap.NewNop())
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { s.Posts.Run(ctx) })
-	running.Go(func() { queue.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
 	return &bench{s, s.Posts, h, store, queue, t}
 }
 

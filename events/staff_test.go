@@ -237,7 +237,8 @@ func TestStaffWhileALatePostIsLookedFor(t *testing.T) {
 		"unpublished":                          {"published", "draft", Published, Draft},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
+			store, ctx := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), t.Context()
+			r := idleBench(t, store, store, platformtest.New())
 			e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01"})
 			if test.before == "draft" {
 				e = want[Event](t)(r.Unpublish(ctx, "daily", e.ID, 0))
@@ -274,7 +275,8 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ctx := newBench(t, dbtest.SQLite(t)), t.Context()
+			store, ctx := want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), t.Context()
+			r := idleBench(t, store, store, platformtest.New())
 			e := want[Event](t)(r.Create(ctx, "daily", Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}))
 			want[Event](t)(r.store.Change(ctx, "daily", e.ID, func(_ *sql.Tx, e *Event) error {
 				e.Status = Published
