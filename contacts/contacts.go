@@ -78,25 +78,8 @@ const (
 )
 
 func scan(row database.Row) (c Contact, err error) {
-	var since, responded, asked int64
-	err = row.Scan(&c.Site, &c.Outcome, &since, &c.Problem, &responded, &asked)
-	c.Since, c.RespondedAt, c.AskedAt = timeOf(since), timeOf(responded), timeOf(asked)
+	err = row.Scan(&c.Site, &c.Outcome, database.Time(&c.Since), &c.Problem, database.Time(&c.RespondedAt), database.Time(&c.AskedAt))
 	return c, err
-}
-
-// timeOf reads Unix milliseconds; 0 is the zero time.
-func timeOf(milliseconds int64) time.Time {
-	if milliseconds == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(milliseconds).UTC()
-}
-
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
 }
 
 // Failing lists contacts with an outcome, or all that are not Responds for "".
@@ -124,14 +107,7 @@ func (s *SQL) Longest(ctx context.Context, of Outcome, most int) ([]Contact, err
 
 // CountFailing counts contacts that are not Responds.
 func (s *SQL) CountFailing(ctx context.Context) (map[Outcome]int, error) {
-	counts := make(map[Outcome]int)
-	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
-		var of Outcome
-		var n int
-		err := row.Scan(&of, &n)
-		counts[of] = n
-		return err
-	}, countFailing)
+	counts, err := database.Map[Outcome, int](ctx, s.db.Read, countFailing)
 	return counts, database.Wrap("counting platforms that do not respond", err)
 }
 
@@ -146,9 +122,9 @@ func (s *SQL) RespondedAt(ctx context.Context, sites []string) (map[string]time.
 	q.AddIn("site", sites)
 	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
 		var site string
-		var at int64
-		err := row.Scan(&site, &at)
-		known[site] = timeOf(at)
+		var at time.Time
+		err := row.Scan(&site, database.Time(&at))
+		known[site] = at
 		return err
 	}, q.Text, q.Args...)
 	return known, database.Wrap("finding when platforms responded", err)

@@ -209,7 +209,7 @@ func (l *Log) putBack(part []Contact) {
 func (s *SQL) save(ctx context.Context, list []Contact) error {
 	err := s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		for _, c := range list {
-			_, err := tx.ExecContext(ctx, saveContact, c.Site, c.Outcome, millis(c.Since), c.Problem, millis(c.RespondedAt), millis(c.AskedAt))
+			_, err := tx.ExecContext(ctx, saveContact, c.Site, c.Outcome, database.Millis(c.Since), c.Problem, database.Millis(c.RespondedAt), database.Millis(c.AskedAt))
 			if err != nil {
 				return err
 			}

@@ -130,12 +130,8 @@ func (s *SQL) List(ctx context.Context, site string) ([]Move, error) {
 
 // done forgets a move, and reports false if it was replaced.
 func (*SQL) done(ctx context.Context, tx *sql.Tx, m Move) (bool, error) {
-	result, err := tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision)
-	if err != nil {
-		return false, database.Wrap("removing a move", err)
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	n, err := database.Affected(tx.ExecContext(ctx, doneMove, m.Site, m.identity, m.revision))
+	return n > 0, database.Wrap("removing a move", err)
 }
 
 // refused forgets a move that the platform refused for good, and notes that in the history of its slot,
@@ -167,8 +163,6 @@ func moveOf(site, tag, post string) Move {
 
 func scanMove(row database.Row) (Move, error) {
 	var m Move
-	var wanted int64
-	err := row.Scan(&m.Site, &m.identity, &m.Tag, &m.Post, &m.revision, &wanted, &m.Tries, &m.Problem)
-	m.WantedAt = time.UnixMilli(wanted).UTC()
+	err := row.Scan(&m.Site, &m.identity, &m.Tag, &m.Post, &m.revision, database.Time(&m.WantedAt), &m.Tries, &m.Problem)
 	return m, err
 }

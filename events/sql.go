@@ -105,41 +105,32 @@ func argsOf(e *Event) []any {
 	if e.body != "" {
 		slug = e.Post.Slug
 	}
-	var late int64
-	if !e.lateAt.IsZero() {
-		late = e.lateAt.UnixMilli()
-	}
 	starts, over := spanOf(e)
 	from, until := daysOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), late, e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 		from.UnixMilli(), until.UnixMilli(),
 	}
 }
 
-func scanEvent(row interface{ Scan(...any) error }) (Event, error) {
+func scanEvent(row database.Row) (Event, error) {
 	e, _, err := scanSized(row)
 	return e, err
 }
 
 // scanSized is scanEvent, and returns how many bytes the values and the body have in the store.
-func scanSized(row interface{ Scan(...any) error }) (e Event, size int, err error) {
+func scanSized(row database.Row) (e Event, size int, err error) {
 	var content, shape, post, order, status string
-	var created, updated, since, late int64
 	var pending Pending
-	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision, &created, &updated, &shape, &post, &late, &e.body, &order,
-		&since, &pending.Tries, &pending.Problem); err != nil {
+	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision,
+		database.Time(&e.CreatedAt), database.Time(&e.UpdatedAt), &shape, &post, database.Time(&e.lateAt), &e.body, &order,
+		database.Time(&pending.Since), &pending.Tries, &pending.Problem); err != nil {
 		return Event{}, 0, err
 	}
 	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post), json.Unmarshal([]byte(order), &e.Order))
 	e.Status = Status(status)
-	e.CreatedAt, e.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
-	if late > 0 {
-		e.lateAt = time.UnixMilli(late).UTC()
-	}
-	if since > 0 { // else nothing is pending, but for a check
-		pending.Since = time.UnixMilli(since).UTC()
+	if !pending.Since.IsZero() { // else nothing is pending, but for a check
 		e.Pending = &pending
 	}
 	return e, len(content) + len(e.body), err
@@ -309,15 +300,11 @@ func (s *SQL) ClaimPoll(ctx context.Context, site string, interval time.Duration
 	if err != nil || row.lookedAt > now.Add(-interval).UnixMilli() {
 		return false, time.Time{}, err
 	}
-	result, err := s.db.Write.ExecContext(ctx, claimPoll, site, now.UnixMilli(), row.lookedAt)
-	if err != nil {
-		return false, time.Time{}, wrap("claiming a poll", err)
-	}
-	n, err := result.RowsAffected()
+	n, err := database.Affected(s.db.Write.ExecContext(ctx, claimPoll, site, now.UnixMilli(), row.lookedAt))
 	if row.lookedAt > 0 {
 		before = time.UnixMilli(row.lookedAt).UTC()
 	}
-	return n == 1, before, err
+	return n == 1, before, wrap("claiming a poll", err)
 }
 
 type siteRow struct {
@@ -388,26 +375,17 @@ func (s *SQL) PublicEntries(ctx context.Context, site string, past bool) ([]Publ
 	if s.db.Kind == database.SQLite { // which would take one that lacks the type, and read each row
 		index = publicIndex
 	}
-	rows, err := s.db.Read.QueryContext(ctx, fmt.Sprintf(query, index), site, s.db.Now().UnixMilli(), MaxListed)
-	if err != nil {
-		return nil, wrap("listing events for readers", err)
-	}
-	defer rows.Close()
-	var list []PublicEntry
 	kinds := make(map[string]string) // so that each is in memory once
-	for rows.Next() {
-		var e PublicEntry
-		if err := rows.Scan(&e.ID, &e.Type); err != nil {
-			return nil, wrap("listing events for readers", err)
-		}
+	list, err := database.List(ctx, s.db.Read, func(row database.Row) (e PublicEntry, err error) {
+		err = row.Scan(&e.ID, &e.Type)
 		if kind, ok := kinds[e.Type]; ok {
 			e.Type = kind
 		} else {
 			kinds[e.Type] = e.Type
 		}
-		list = append(list, e)
-	}
-	return list, wrap("listing events for readers", rows.Err())
+		return e, err
+	}, fmt.Sprintf(query, index), site, s.db.Now().UnixMilli(), MaxListed)
+	return list, wrap("listing events for readers", err)
 }
 
 // Bodies runs the same statement for any number of IDs, so that it is prepared once.
@@ -416,20 +394,8 @@ func (s *SQL) Bodies(ctx context.Context, site string, ids []string) (map[string
 	for i := range PublicBatch { // the same statement for any number
 		args = append(args, ids[min(i, len(ids)-1)])
 	}
-	rows, err := s.db.Read.QueryContext(ctx, findBodies, args...)
-	if err != nil {
-		return nil, wrap("finding events for readers", err)
-	}
-	defer rows.Close()
-	bodies := make(map[string]string, len(ids))
-	for rows.Next() {
-		var id, body string
-		if err := rows.Scan(&id, &body); err != nil {
-			return nil, wrap("finding events for readers", err)
-		}
-		bodies[id] = body
-	}
-	return bodies, wrap("finding events for readers", rows.Err())
+	bodies, err := database.Map[string, string](ctx, s.db.Read, findBodies, args...)
+	return bodies, wrap("finding events for readers", err)
 }
 
 // Body prefers the event whose page has the slug to one that has it for an ID.

@@ -27,18 +27,13 @@ func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Locati
 	var query database.Query
 	query.Add(tallyEvents+` WHERE site = ? AND status <> ?`, site, string(deleted))
 	query.AddSearch("name", q.Text)
-	rows, err := s.db.Read.QueryContext(ctx, query.Text, query.Args...)
-	if err != nil {
-		return Tally{}, wrap("counting events", err)
-	}
-	defer rows.Close()
 	t := Tally{Views: make(map[View]int), Types: make(map[string]int), Months: make(map[string]int)}
 	now := s.db.Now().UnixMilli()
-	for rows.Next() {
+	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
 		var start, over, day, until int64
 		var status, kind string
-		if err := rows.Scan(&start, &over, &status, &kind, &day, &until); err != nil {
-			return Tally{}, wrap("counting events", err)
+		if err := row.Scan(&start, &over, &status, &kind, &day, &until); err != nil {
+			return err
 		}
 		view := viewOf(Status(status), over, now)
 		isOfView, isOfType, isOfMonth := q.View == AllEvents || q.View == view, q.Type == "" || q.Type == kind, q.isWithin(start, over)
@@ -56,8 +51,9 @@ func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Locati
 		if isOfView && isOfType && start != noDate.UnixMilli() {
 			t.Months[first.Format(MonthFormat)]++
 		}
-	}
-	return t, wrap("counting events", rows.Err())
+		return nil
+	}, query.Text, query.Args...)
+	return t, wrap("counting events", err)
 }
 
 // viewOf is the view besides AllEvents.

@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -94,7 +93,7 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) (isNew boo
 	var editor, did string
 	err = tx.QueryRowContext(ctx, lastEntry, of.Site, of.Kind, of.Key).Scan(&at, &id, &editor, &did)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return false, wrap("adding to the history", err)
+		return false, database.Wrap("adding to the history", err)
 	}
 	last := time.UnixMilli(at)
 	isTogether := e.Did == Changed && did == Changed && editor == e.ID && now.Sub(last) <= togetherSpan
@@ -103,7 +102,7 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) (isNew boo
 	}
 	if isTogether {
 		_, err := tx.ExecContext(ctx, moveEntry, of.Site, of.Kind, of.Key, at, now.UnixMilli(), clip.Text(e.Name, maxName), id)
-		return false, wrap("adding to the history", err)
+		return false, database.Wrap("adding to the history", err)
 	}
 	for _, step := range []struct {
 		text string
@@ -114,7 +113,7 @@ func (l *Log) Add(ctx context.Context, tx *sql.Tx, of Thing, e Entry) (isNew boo
 		{dropOld, []any{l.oldest()}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.text, step.args...); err != nil {
-			return false, wrap("adding to the history", err)
+			return false, database.Wrap("adding to the history", err)
 		}
 	}
 	return true, nil
@@ -148,31 +147,22 @@ func (l *Log) read(ctx context.Context, query string, args ...any) (map[string][
 	found := make(map[string][]Entry)
 	err := database.Each(ctx, l.db.Read, func(row database.Row) error {
 		var e Entry
-		var at int64
 		var key string
-		err := row.Scan(&at, &e.ID, &e.Name, &e.Did, &e.About, &key)
-		e.At = time.UnixMilli(at).UTC()
+		err := row.Scan(database.Time(&e.At), &e.ID, &e.Name, &e.Did, &e.About, &key)
 		found[key] = append(found[key], e)
 		return err
 	}, query, args...)
-	return found, wrap("reading the history", err)
+	return found, database.Wrap("reading the history", err)
 }
 
 // Drop deletes the entries of a thing, in the transaction that deletes the thing.
 func (*Log) Drop(ctx context.Context, tx *sql.Tx, of Thing) error {
 	_, err := tx.ExecContext(ctx, drop, of.Site, of.Kind, of.Key)
-	return wrap("deleting a history", err)
+	return database.Wrap("deleting a history", err)
 }
 
 // Forget deletes all entries of a site that is not served any more.
 func (l *Log) Forget(ctx context.Context, site string) error {
 	_, err := l.db.Write.ExecContext(ctx, dropAll, site)
-	return wrap("deleting the history of site "+site, err)
-}
-
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return database.Wrap("deleting the history of site "+site, err)
 }

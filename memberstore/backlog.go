@@ -23,7 +23,7 @@ const nextBacklogs = backlogs + ` AND %[1]s GROUP BY site HAVING min(updated_at)
 
 // Backlogs lists sites with a member who was pending before a time already.
 func (s queue) Backlogs(ctx context.Context, before time.Time, page database.SitePage) ([]Backlog, error) {
-	query, args := page.In(s.db, nextBacklogs, millis(before))
+	query, args := page.In(s.db, nextBacklogs, database.Millis(before))
 	list, err := database.List(ctx, s.db.Read, scanBacklog, query, args...)
 	return list, database.Wrap("listing sites with pending members", err)
 }
@@ -31,14 +31,12 @@ func (s queue) Backlogs(ctx context.Context, before time.Time, page database.Sit
 // LongestBacklogs lists the sites that have had a member pending for longest.
 func (s queue) LongestBacklogs(ctx context.Context, before time.Time, limit int) ([]Backlog, error) {
 	list, err := database.List(ctx, s.db.Read, scanBacklog, backlogs+` GROUP BY site HAVING min(updated_at) < $1 ORDER BY min(updated_at), site LIMIT $2`,
-		millis(before), limit)
+		database.Millis(before), limit)
 	return list, database.Wrap("listing sites with pending members", err)
 }
 
 func scanBacklog(row database.Row) (b Backlog, err error) {
-	var oldest int64
-	err = row.Scan(&b.Site, &b.Members, &oldest)
-	b.Oldest = unmillis(oldest)
+	err = row.Scan(&b.Site, &b.Members, database.Time(&b.Oldest))
 	return b, err
 }
 
@@ -62,11 +60,9 @@ type Unregistered struct {
 
 // UnregisteredWebhooks lists sites for which an edge tries to register one.
 func (s syncing) UnregisteredWebhooks(ctx context.Context, page database.SitePage) ([]Unregistered, error) {
-	query, args := page.In(s.db, unregistered, millis(s.db.Now().Add(-tryTime)))
+	query, args := page.In(s.db, unregistered, database.Millis(s.db.Now().Add(-tryTime)))
 	list, err := database.List(ctx, s.db.Read, func(row database.Row) (u Unregistered, err error) {
-		var seen int64
-		err = row.Scan(&u.Site, &seen)
-		u.SeenAt = unmillis(seen)
+		err = row.Scan(&u.Site, database.Time(&u.SeenAt))
 		return u, err
 	}, query, args...)
 	return list, database.Wrap("listing webhooks that are not registered", err)

@@ -42,12 +42,10 @@ func (s syncing) FindComparison(ctx context.Context, site string) (inbound.Compa
 
 func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
 	c := inbound.Comparison{Site: site}
-	var started, finished int64
-	err := row.Scan(&c.LastID, &started, &finished, &c.Surplus, &c.Requested, &c.Served)
+	err := row.Scan(&c.LastID, database.Time(&c.StartedAt), database.Time(&c.FinishedAt), &c.Surplus, &c.Requested, &c.Served)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, nil
 	}
-	c.StartedAt, c.FinishedAt = unmillis(started), unmillis(finished)
 	return c, err
 }
 
@@ -61,7 +59,7 @@ func (s syncing) ClaimComparison(ctx context.Context, site string, lease members
 		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
 			return err
 		}
-		err := changeOne(tx.ExecContext(ctx, claimComparison, site, lease.Owner, millis(lease.Until), s.db.Now().UnixMilli()))
+		err := changeOne(tx.ExecContext(ctx, claimComparison, site, lease.Owner, database.Millis(lease.Until), s.db.Now().UnixMilli()))
 		if err != nil {
 			return err
 		}
@@ -72,8 +70,8 @@ func (s syncing) ClaimComparison(ctx context.Context, site string, lease members
 }
 
 func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
-	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, millis(c.StartedAt), millis(c.FinishedAt),
-		c.Surplus, c.Served, millis(lease.Until)))
+	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, database.Millis(c.StartedAt), database.Millis(c.FinishedAt),
+		c.Surplus, c.Served, database.Millis(lease.Until)))
 	return database.Wrap("saving a comparison", err)
 }
 

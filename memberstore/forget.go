@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 const (
@@ -24,11 +26,8 @@ var tablesOfSites = []string{"integrations", "idempotency", "webhooks", "compari
 func (s records) Forget(ctx context.Context, site string) error {
 	for _, query := range []string{forgetMembers, forgetDeleted} {
 		for n := int64(forgetSize); n == forgetSize; {
-			result, err := s.db.Write.ExecContext(ctx, query, site, forgetSize)
-			if err == nil {
-				n, err = result.RowsAffected()
-			}
-			if err != nil {
+			var err error
+			if n, err = database.Affected(s.db.Write.ExecContext(ctx, query, site, forgetSize)); err != nil {
 				return fmt.Errorf("deleting the members of site %s: %w", site, err)
 			}
 		}

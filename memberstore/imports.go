@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
@@ -20,20 +19,15 @@ const (
 
 func (s syncing) FindImport(ctx context.Context, site string) (inbound.Import, error) {
 	i := inbound.Import{Site: site}
-	var started int64
-	err := s.db.Read.QueryRowContext(ctx, findImport, site).Scan(&i.LastID, &i.Seen, &started)
+	err := s.db.Read.QueryRowContext(ctx, findImport, site).Scan(&i.LastID, &i.Seen, database.Time(&i.StartedAt))
 	if errors.Is(err, sql.ErrNoRows) {
 		return inbound.Import{}, members.ErrNotFound
 	}
-	if err != nil {
-		return inbound.Import{}, fmt.Errorf("finding an import: %w", err)
-	}
-	i.StartedAt = unmillis(started)
-	return i, nil
+	return i, database.Wrap("finding an import", err)
 }
 
 func (s syncing) SaveImport(ctx context.Context, i inbound.Import) error {
-	_, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, millis(i.StartedAt))
+	_, err := s.db.Write.ExecContext(ctx, saveImport, i.Site, i.LastID, i.Seen, database.Millis(i.StartedAt))
 	return database.Wrap("saving an import", err)
 }
 

@@ -79,22 +79,14 @@ func (s callers) changeIntegration(ctx context.Context, query, site, name string
 func scanIntegration(row database.Row) (members.Integration, error) {
 	var i members.Integration
 	var key string
-	var created int64
-	var revoked, used sql.NullInt64
-	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key, &created, &revoked, &used,
+	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key,
+		database.Time(&i.CreatedAt), database.Time(&i.RevokedAt), database.Time(&i.LastUsedAt),
 		&i.Limit.Requests, &i.Limit.Window)
 	if errors.Is(err, sql.ErrNoRows) {
 		return members.Integration{}, members.ErrNotFound
 	}
 	if err == nil {
 		i.KeyHash, err = members.ParseKeyHash(key)
-	}
-	i.CreatedAt = time.UnixMilli(created).UTC()
-	if revoked.Valid {
-		i.RevokedAt = time.UnixMilli(revoked.Int64).UTC()
-	}
-	if used.Valid {
-		i.LastUsedAt = time.UnixMilli(used.Int64).UTC()
 	}
 	return i, err
 }

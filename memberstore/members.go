@@ -156,7 +156,7 @@ func insertArgs(m members.Record, l members.Lease) []any {
 	return []any{
 		m.GUID, m.Site, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
 		m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(), m.Applied, null(m.PlatformID),
-		l.Owner, millis(l.Until), m.Sent, emailaddr.Key(m.Sent), millis(m.SentAt),
+		l.Owner, database.Millis(l.Until), m.Sent, emailaddr.Key(m.Sent), database.Millis(m.SentAt),
 		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField],
 	}
 }
@@ -191,15 +191,15 @@ func (s records) Remove(ctx context.Context, m members.Record) error {
 }
 
 // replace replaces a member at a version.
-func replace(ctx context.Context, e executor, query string, m members.Record, version int64) error {
+func replace(ctx context.Context, tx *sql.Tx, query string, m members.Record, version int64) error {
 	if err := checkMember(m); err != nil {
 		return err
 	}
-	result, err := e.ExecContext(ctx, query, m.GUID, version, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed,
+	result, err := tx.ExecContext(ctx, query, m.GUID, version, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed,
 		encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.UpdatedAt.UnixMilli(), m.Applied,
 		null(m.PlatformID), m.Deleted,
 		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField],
-		asText(m.Refused), millis(m.RefusedAt))
+		asText(m.Refused), database.Millis(m.RefusedAt))
 	if database.ViolatedUnique(err) {
 		return members.ErrEmailTaken
 	}
@@ -208,7 +208,7 @@ func replace(ctx context.Context, e executor, query string, m members.Record, ve
 
 func (s records) Lease(ctx context.Context, guid string, l members.Lease) (m members.Record, err error) {
 	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
-		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, millis(l.Until), s.db.Now().UnixMilli()))
+		leased := changeOne(tx.ExecContext(ctx, lease, guid, l.Owner, database.Millis(l.Until), s.db.Now().UnixMilli()))
 		if leased != nil && !errors.Is(leased, members.ErrConflict) {
 			return leased
 		}
@@ -249,9 +249,9 @@ func (s tables) markApplied(ctx context.Context, m members.Record, f outbox.Fail
 	err = s.db.InTxSoon(ctx, func(tx *sql.Tx) error {
 		var version, applied int64
 		var deleted bool
-		err := tx.QueryRowContext(ctx, markApplied, m.GUID, m.Applied, null(m.PlatformID), millis(f.Next), asText(f.Problem), owner,
+		err := tx.QueryRowContext(ctx, markApplied, m.GUID, m.Applied, null(m.PlatformID), database.Millis(f.Next), asText(f.Problem), owner,
 			m.Email, emailaddr.Key(m.Email), m.Name, m.Note, encode(m.Labels), m.Subscribed, encode(m.Newsletters), f.UnnameUpTo,
-			m.Version, asText(m.Refused), millis(m.RefusedAt)).
+			m.Version, asText(m.Refused), database.Millis(m.RefusedAt)).
 			Scan(&version, &applied, &deleted)
 		switch pending = applied < version; {
 		case errors.Is(err, sql.ErrNoRows):

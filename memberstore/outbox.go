@@ -47,7 +47,7 @@ var (
 )
 
 func (s queue) MarkSent(ctx context.Context, guid, email string, now time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), millis(now))
+	_, err := s.db.Write.ExecContext(ctx, markSent, guid, email, emailaddr.Key(email), database.Millis(now))
 	return database.Wrap("noting that a member is sent", err)
 }
 
@@ -65,7 +65,7 @@ func (s queue) MarkFailed(ctx context.Context, guid string, f outbox.Failure, ow
 		attempts = 0
 	}
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), millis(f.Next), owner, millis(f.UnansweredAt), null(f.PlatformID), f.UnnameUpTo, attempts)
+		_, err := tx.ExecContext(ctx, markFailed, guid, asText(f.Problem), database.Millis(f.Next), owner, database.Millis(f.UnansweredAt), null(f.PlatformID), f.UnnameUpTo, attempts)
 		if err == nil && f.NotSent {
 			_, err = tx.ExecContext(ctx, markNotSent, guid)
 		}
@@ -93,7 +93,7 @@ func (s queue) Revert(ctx context.Context, w members.Write) error {
 }
 
 func (s queue) DueSites(ctx context.Context, now time.Time) ([]string, error) {
-	sites, err := database.List(ctx, s.db.Read, database.Text, dueSites+` ORDER BY site`, millis(now))
+	sites, err := database.List(ctx, s.db.Read, database.Text, dueSites+` ORDER BY site`, database.Millis(now))
 	return sites, database.Wrap("listing sites with due members", err)
 }
 
@@ -103,17 +103,13 @@ func (s queue) PendingSites(ctx context.Context) ([]string, error) {
 }
 
 func (s queue) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
-	list, err := s.list(ctx, due, millis(now), site, limit)
+	list, err := s.list(ctx, due, database.Millis(now), site, limit)
 	return list, database.Wrap("listing due members", err)
 }
 
 func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
-	result, err := s.db.Write.ExecContext(ctx, makeDue, site)
-	if err != nil {
-		return 0, fmt.Errorf("making members due: %w", err)
-	}
-	n, err := result.RowsAffected()
-	return int(n), err
+	n, err := database.Affected(s.db.Write.ExecContext(ctx, makeDue, site))
+	return int(n), database.Wrap("making members due", err)
 }
 
 func (s queue) CountPending(ctx context.Context, site string) (n int, err error) {
@@ -126,7 +122,7 @@ func (s queue) CountAllPending(ctx context.Context) (map[string]int, error) {
 }
 
 func (s queue) PurgeTombstones(ctx context.Context, before time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, purgeTombstones, millis(before))
+	_, err := s.db.Write.ExecContext(ctx, purgeTombstones, database.Millis(before))
 	return database.Wrap("removing old tombstones", err)
 }
 

@@ -35,12 +35,12 @@ const (
 )
 
 func (s queue) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
-	err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), millis(now)))
+	err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), database.Millis(now)))
 	return database.Wrap("noting that a member is refused", err)
 }
 
 func (s queue) PurgeRefused(ctx context.Context, before time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, purgeRefused, millis(before))
+	_, err := s.db.Write.ExecContext(ctx, purgeRefused, database.Millis(before))
 	return database.Wrap("removing old refusals", err)
 }
 
@@ -60,12 +60,12 @@ func (s tables) withoutRefused(ctx context.Context, m members.Record, integratio
 	if !errors.Is(err, members.ErrEmailTaken) && !errors.Is(err, members.ErrMemberIDTaken) {
 		return err
 	}
-	result, deleteErr := s.db.Write.ExecContext(ctx, deleteRefused, m.Site, emailaddr.Key(m.Email), integration, m.MemberID)
-	if deleteErr != nil {
+	n, deleteErr := database.Affected(s.db.Write.ExecContext(ctx, deleteRefused, m.Site, emailaddr.Key(m.Email), integration, m.MemberID))
+	switch {
+	case deleteErr != nil:
 		return deleteErr
-	}
-	if n, countErr := result.RowsAffected(); n == 0 || countErr != nil {
-		return errors.Join(err, countErr)
+	case n == 0:
+		return err
 	}
 	return store()
 }

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
@@ -51,17 +50,9 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 	return &SQL{records{t}, queue{t}, syncing{t}, callers{t}}, nil
 }
 
-// executor is a transaction, or a database for one statement alone.
-type executor interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
 // changeOne fails with ErrConflict for a statement that found nothing to change.
 func changeOne(result sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
+	if n, err := database.Affected(result, err); err != nil || n == 1 {
 		return err
 	}
 	return members.ErrConflict
@@ -83,18 +74,16 @@ func (s tables) list(ctx context.Context, query string, args ...any) ([]members.
 // scanRecord reads a record from a row of a MemberID and all columns.
 func scanRecord(row database.Row) (members.Record, error) {
 	var m members.Record
-	var sent, unanswered, next, refused int64
 	var platformID sql.NullString
 	var newsletters string
 	err := scanShown(row, &m.Member, &m.Site, &newsletters, &m.Version, &m.Applied, &platformID, &m.Deleted,
-		&m.Sent, &sent, &unanswered, &m.Attempts, &m.Problem, &next,
+		&m.Sent, database.Time(&m.SentAt), database.Time(&m.UnansweredAt), &m.Attempts, &m.Problem, database.Time(&m.NextAttempt),
 		&m.Named[members.EmailField], &m.Named[members.NameField], &m.Named[members.NoteField], &m.Named[members.LabelsField], &m.Named[members.SubscriptionField],
-		&m.Refused, &refused)
+		&m.Refused, database.Time(&m.RefusedAt))
 	if err != nil {
 		return members.Record{}, err
 	}
 	m.PlatformID = platformID.String
-	m.SentAt, m.UnansweredAt, m.NextAttempt, m.RefusedAt = unmillis(sent), unmillis(unanswered), unmillis(next), unmillis(refused)
 	return m, json.Unmarshal([]byte(newsletters), &m.Newsletters)
 }
 
@@ -102,9 +91,9 @@ func scanRecord(row database.Row) (members.Record, error) {
 // the columns shown, and others.
 func scanShown(row database.Row, m *members.Member, others ...any) error {
 	var labels string
-	var created, updated int64
 	err := row.Scan(append([]any{
-		&m.MemberID, &m.GUID, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &m.TierID, &m.Status, &created, &updated,
+		&m.MemberID, &m.GUID, &m.Email, &m.Name, &m.Note, &m.Subscribed, &labels, &m.TierID, &m.Status,
+		database.Time(&m.CreatedAt), database.Time(&m.UpdatedAt),
 	}, others...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return members.ErrNotFound
@@ -112,7 +101,6 @@ func scanShown(row database.Row, m *members.Member, others ...any) error {
 	if err != nil {
 		return err
 	}
-	m.CreatedAt, m.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	return json.Unmarshal([]byte(labels), &m.Labels)
 }
 
@@ -128,30 +116,7 @@ func encode[T any](list []T) string {
 
 func null(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
-// millis is in Unix milliseconds; the zero time is 0.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// unmillis undoes millis.
-func unmillis(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(n).UTC()
-}
-
 func (s queue) countBySite(ctx context.Context, query string) (map[string]int, error) {
-	all := make(map[string]int)
-	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
-		var site string
-		var n int
-		err := row.Scan(&site, &n)
-		all[site] = n
-		return err
-	}, query)
+	all, err := database.Map[string, int](ctx, s.db.Read, query)
 	return all, database.Wrap("counting members", err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -24,21 +23,17 @@ const (
 
 func (s syncing) FindWebhook(ctx context.Context, site string) (inbound.Webhook, error) {
 	w := inbound.Webhook{Site: site}
-	var claimed, registered, seen int64
-	err := s.db.Read.QueryRowContext(ctx, findWebhook, site).Scan(&w.URL, &w.Previous, &w.Platform, &claimed, &registered, &seen)
+	err := s.db.Read.QueryRowContext(ctx, findWebhook, site).Scan(&w.URL, &w.Previous, &w.Platform,
+		database.Time(&w.ClaimedAt), database.Time(&w.RegisteredAt), database.Time(&w.SeenAt))
 	if errors.Is(err, sql.ErrNoRows) {
 		return inbound.Webhook{}, members.ErrNotFound
 	}
-	if err != nil {
-		return inbound.Webhook{}, fmt.Errorf("finding a webhook: %w", err)
-	}
-	w.ClaimedAt, w.RegisteredAt, w.SeenAt = unmillis(claimed), unmillis(registered), unmillis(seen)
-	return w, nil
+	return w, database.Wrap("finding a webhook", err)
 }
 
 func (s syncing) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string) error {
-	args := []any{w.Site, w.URL, w.Previous, w.Platform, millis(w.ClaimedAt)}
-	query, last := addWebhook, any(millis(w.SeenAt))
+	args := []any{w.Site, w.URL, w.Previous, w.Platform, database.Millis(w.ClaimedAt)}
+	query, last := addWebhook, any(database.Millis(w.SeenAt))
 	if old != "" {
 		query, last = claimWebhook, old
 	}
@@ -47,12 +42,12 @@ func (s syncing) ClaimWebhook(ctx context.Context, w inbound.Webhook, old string
 }
 
 func (s syncing) MarkWebhookSeen(ctx context.Context, site string, upTo time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, webhookSeen, site, millis(upTo))
+	_, err := s.db.Write.ExecContext(ctx, webhookSeen, site, database.Millis(upTo))
 	return database.Wrap("noting which changes were seen", err)
 }
 
 func (s syncing) MarkWebhookRegistered(ctx context.Context, site, url string, now time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, webhookRegistered, site, url, millis(now))
+	_, err := s.db.Write.ExecContext(ctx, webhookRegistered, site, url, database.Millis(now))
 	return database.Wrap("noting that a webhook is registered", err)
 }
 

@@ -198,21 +198,8 @@ func (l *labels) wanted(ctx context.Context, site, member string) (wanted []stri
 // given has the labels that were given from here, and whether the platform is known to have
 // them: an attempt may have ended between the two.
 func (l *labels) given(ctx context.Context, site, member string) (map[string]bool, error) {
-	rows, err := l.db.Read.QueryContext(ctx, findLabels, site, member)
-	if err != nil {
-		return nil, database.Wrap("finding the labels of a registrant", err)
-	}
-	defer rows.Close()
-	given := make(map[string]bool)
-	for rows.Next() {
-		var label string
-		var isSent bool
-		if err := rows.Scan(&label, &isSent); err != nil {
-			return nil, database.Wrap("finding the labels of a registrant", err)
-		}
-		given[label] = isSent
-	}
-	return given, database.Wrap("finding the labels of a registrant", rows.Err())
+	given, err := database.Map[string, bool](ctx, l.db.Read, findLabels, site, member)
+	return given, database.Wrap("finding the labels of a registrant", err)
 }
 
 func (l *labels) exec(ctx context.Context, query string, args ...any) error {
@@ -231,20 +218,11 @@ func enqueueLabels(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, mem
 // since the event is deleted.
 func enqueueLabelled(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, event string) error {
 	type registrant struct{ member, email string }
-	var all []registrant
-	rows, err := tx.QueryContext(ctx, findLabelled, site, event)
+	all, err := database.List(ctx, tx, func(row database.Row) (r registrant, err error) {
+		err = row.Scan(&r.member, &r.email)
+		return r, err
+	}, findLabelled, site, event)
 	if err != nil {
-		return database.Wrap("finding registrants", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var r registrant
-		if err := rows.Scan(&r.member, &r.email); err != nil {
-			return database.Wrap("finding registrants", err)
-		}
-		all = append(all, r)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return database.Wrap("finding registrants", err)
 	}
 	for _, r := range all {

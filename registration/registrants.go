@@ -194,33 +194,21 @@ func (l lists) list(ctx context.Context, site, event string) (revision int64, mo
 
 // registrants runs a query of selectRegistrants, and returns the version of each row.
 func (l lists) registrants(ctx context.Context, q database.Query) (found []Registrant, versions []int64, err error) {
-	rows, err := l.db.Read.QueryContext(ctx, q.Text, q.Args...)
-	if err != nil {
-		return nil, nil, database.Wrap("listing registrants", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		of, version, err := scanRegistrant(rows)
-		if err != nil {
-			return nil, nil, database.Wrap("listing registrants", err)
-		}
+	err = database.Each(ctx, l.db.Read, func(row database.Row) error {
+		of, version, err := scanRegistrant(row)
 		found, versions = append(found, of), append(versions, version)
-	}
-	return found, versions, database.Wrap("listing registrants", rows.Err())
+		return err
+	}, q.Text, q.Args...)
+	return found, versions, database.Wrap("listing registrants", err)
 }
 
-func scanRegistrant(row interface{ Scan(...any) error }) (of Registrant, version int64, err error) {
-	var at, cancelled, checked int64
-	if err := row.Scan(&of.Member, &of.Email, &of.Name, &at, &of.AddedBy, &cancelled, &of.CancelledBy, &checked, &version); err != nil {
-		return Registrant{}, 0, err
+func scanRegistrant(row database.Row) (of Registrant, version int64, err error) {
+	err = row.Scan(&of.Member, &of.Email, &of.Name, database.Time(&of.RegisteredAt), &of.AddedBy,
+		database.Time(&of.CancelledAt), &of.CancelledBy, database.Time(&of.CheckedInAt), &version)
+	if !of.CancelledAt.IsZero() {
+		of.CheckedInAt = time.Time{}
 	}
-	of.RegisteredAt = time.UnixMilli(at).UTC()
-	if cancelled > 0 {
-		of.CancelledAt = time.UnixMilli(cancelled).UTC()
-	} else if checked > 0 {
-		of.CheckedInAt = time.UnixMilli(checked).UTC()
-	}
-	return of, version, nil
+	return of, version, err
 }
 
 // registrant reads a registrant in a transaction. Errors: ErrNoRegistrant, those of the database.
@@ -258,25 +246,12 @@ func (l lists) AllRegistrants(ctx context.Context, site, event string) iter.Seq2
 
 // Taken counts the registered of some events of a site, by ID. Events without any are left out.
 func (l lists) Taken(ctx context.Context, site string, ids []string) (map[string]int, error) {
-	taken := make(map[string]int)
 	if len(ids) == 0 {
-		return taken, nil
+		return nil, nil
 	}
 	var find database.Query
 	find.Add(`SELECT event, taken FROM registrations_taken WHERE site = ? AND `, site)
 	find.AddIn("event", ids)
-	rows, err := l.db.Read.QueryContext(ctx, find.Text, find.Args...)
-	if err != nil {
-		return nil, database.Wrap("counting registrations", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		var n int
-		if err := rows.Scan(&id, &n); err != nil {
-			return nil, database.Wrap("counting registrations", err)
-		}
-		taken[id] = n
-	}
-	return taken, database.Wrap("counting registrations", rows.Err())
+	taken, err := database.Map[string, int](ctx, l.db.Read, find.Text, find.Args...)
+	return taken, database.Wrap("counting registrations", err)
 }

@@ -163,11 +163,7 @@ func only(changed bool, err error) error {
 
 // exec runs a statement, and reports whether it changed anything.
 func exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (bool, error) {
-	result, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := database.Affected(tx.ExecContext(ctx, query, args...))
 	return n > 0, err
 }
 
@@ -203,13 +199,12 @@ func offerOf(ctx context.Context, from querier, e *events.Event) (offer, error) 
 }
 
 // readPlace reads when a member registered, zero if they are not.
-func readPlace(ctx context.Context, from querier, key placeKey) (time.Time, error) {
-	var at int64
-	err := from.QueryRowContext(ctx, findPlace, key.site, key.event, key.member).Scan(&at)
+func readPlace(ctx context.Context, from querier, key placeKey) (at time.Time, err error) {
+	err = from.QueryRowContext(ctx, findPlace, key.site, key.event, key.member).Scan(database.Time(&at))
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return time.UnixMilli(at).UTC(), database.Wrap("finding a registration", err)
+	return at, database.Wrap("finding a registration", err)
 }
 
 const (

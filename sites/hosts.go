@@ -69,7 +69,7 @@ func addRows(ctx context.Context, tx *sql.Tx, rows []hostRow) (about string, err
 		q.AddRow(i == 0, row.host, row.site)
 	}
 	q.Add(unlessTaken)
-	n, err := affected(tx.ExecContext(ctx, q.Text, q.Args...))
+	n, err := database.Affected(tx.ExecContext(ctx, q.Text, q.Args...))
 	if err != nil || n == int64(len(rows)) {
 		return rows[0].site, err
 	}

@@ -72,7 +72,7 @@ const (
 // Add adds sites. Errors: *ExistsError, *HostTakenError, *TooManyHostsError, ErrLeaving, ErrNoSecret.
 func (s *SQL) Add(ctx context.Context, list ...Site) error {
 	err := s.change(ctx, "adding", list, func(tx *sql.Tx, site Site, row values) error {
-		n, err := affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, row.labels))
+		n, err := database.Affected(tx.ExecContext(ctx, addSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, row.labels))
 		if err != nil || n == 1 {
 			return err
 		}
@@ -92,7 +92,7 @@ func (s *SQL) Add(ctx context.Context, list ...Site) error {
 // hosts can also move from one to another. Errors: ErrConflict, *HostTakenError, *TooManyHostsError, ErrNoSecret.
 func (s *SQL) Replace(ctx context.Context, list ...Site) error {
 	err := s.change(ctx, "changing", list, func(tx *sql.Tx, site Site, row values) error {
-		n, err := affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision, row.labels))
+		n, err := database.Affected(tx.ExecContext(ctx, replaceSite, site.Name, row.hosts, row.settings, row.secrets, row.revision, row.now, site.Revision, row.labels))
 		if err == nil && n == 0 {
 			err = ErrConflict
 		}
@@ -180,19 +180,12 @@ func (s *SQL) inTurn(ctx context.Context, revisions int, change func(tx *sql.Tx,
 	})
 }
 
-func affected(result sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 // Remove removes a site. Its name can be used again when what was kept of it is
 // purged; at once, if that is to be kept for another of its name. Errors:
 // ErrNotFound.
 func (s *SQL) Remove(ctx context.Context, name string, keep bool) error {
 	err := s.inTurn(ctx, 1, func(tx *sql.Tx, revision int64) error {
-		n, err := affected(tx.ExecContext(ctx, removeSite, name, revision, s.db.Now().UnixMilli(), keep))
+		n, err := database.Affected(tx.ExecContext(ctx, removeSite, name, revision, s.db.Now().UnixMilli(), keep))
 		if err == nil && n == 0 {
 			err = ErrNotFound
 		}
@@ -304,26 +297,14 @@ func (s *SQL) Changes(ctx context.Context, after int64) ([]Site, int64, error) {
 	return list, last, nil
 }
 
-func (s *SQL) list(ctx context.Context, query string, args ...any) (list []Site, err error) {
-	rows, err := s.db.Read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		site, err := s.scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, site)
-	}
-	return list, rows.Err()
+func (s *SQL) list(ctx context.Context, query string, args ...any) ([]Site, error) {
+	return database.List(ctx, s.db.Read, s.scan, query, args...)
 }
 
-func (s *SQL) scan(row *sql.Rows) (site Site, err error) {
+func (s *SQL) scan(row database.Row) (site Site, err error) {
 	var hosts, settings, secrets, labels string
-	var created, updated, removed int64
-	if err := row.Scan(&site.Name, &hosts, &settings, &secrets, &site.Revision, &created, &updated, &removed, &labels); err != nil {
+	if err := row.Scan(&site.Name, &hosts, &settings, &secrets, &site.Revision,
+		database.Time(&site.CreatedAt), database.Time(&site.UpdatedAt), database.Time(&site.RemovedAt), &labels); err != nil {
 		return Site{}, err
 	}
 	if err := json.Unmarshal([]byte(hosts), &site.Hosts); err != nil {
@@ -332,10 +313,6 @@ func (s *SQL) scan(row *sql.Rows) (site Site, err error) {
 	site.Settings = json.RawMessage(settings)
 	if labels != "" {
 		site.Labels = strings.Fields(labels)
-	}
-	site.CreatedAt, site.UpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
-	if removed > 0 {
-		site.RemovedAt = time.UnixMilli(removed).UTC()
 	}
 	if secrets != "" {
 		site.Secrets, site.Locked = s.open(secrets, site.Name)

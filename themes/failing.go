@@ -53,8 +53,6 @@ func (s *SQL) Unread(ctx context.Context, page database.SitePage) ([]Failing, er
 }
 
 func scanFailing(row database.Row) (f Failing, err error) {
-	var since int64
-	err = row.Scan(&f.Site, &f.Themes, &f.Name, &f.Findings, &since, &f.Problem)
-	f.Since = knownTime(since)
+	err = row.Scan(&f.Site, &f.Themes, &f.Name, &f.Findings, database.Time(&f.Since), &f.Problem)
 	return f, err
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"strings"
-	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -23,35 +22,23 @@ const listThemes = `SELECT name, CASE WHEN $2 AND finding_count IS NOT NULL THEN
 
 // List is described at [Store].
 func (s *SQL) List(ctx context.Context, site string, most int) ([]Summary, error) {
-	rows, err := s.db.Read.QueryContext(ctx, listThemes, site, most < AllFindings, maxListed)
-	if err != nil {
-		return nil, fmt.Errorf("listing themes: %w", err)
-	}
-	defer rows.Close()
-	list := []Summary{}
-	for rows.Next() {
-		t, err := scanSummary(rows, most)
-		if err != nil {
-			return nil, fmt.Errorf("listing themes: %w", err)
-		}
-		list = append(list, t)
-	}
-	return list, rows.Err()
+	list, err := database.List(ctx, s.db.Read, func(row database.Row) (Summary, error) {
+		return scanSummary(row, most)
+	}, listThemes, site, most < AllFindings, maxListed)
+	return list, database.Wrap("listing themes", err)
 }
 
-func scanSummary(row interface{ Scan(...any) error }, most int) (Summary, error) {
+func scanSummary(row database.Row, most int) (Summary, error) {
 	var t Summary
 	var findings string
 	var total sql.NullInt64
 	var hasGood bool
 	var good sql.NullString
-	var updated, goodAt, curationAt int64
-	if err := row.Scan(&t.Name, &findings, &total, &updated, &goodAt, &curationAt, &hasGood, &good); err != nil {
+	if err := row.Scan(&t.Name, &findings, &total,
+		database.Time(&t.UpdatedAt), database.Time(&t.KnownGoodAt), database.Time(&t.CurationAt), &hasGood, &good); err != nil {
 		return Summary{}, err
 	}
-	t.UpdatedAt = time.UnixMilli(updated).UTC()
-	t.KnownGoodAt, t.CurationAt = knownTime(goodAt), knownTime(curationAt)
-	t.IsCurated = curationAt > 0
+	t.IsCurated = !t.CurationAt.IsZero()
 	if good.Valid {
 		var m manifest.Manifest
 		if err := json.Unmarshal([]byte(good.String), &m); err != nil {

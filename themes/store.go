@@ -206,29 +206,20 @@ func (s *SQL) Forget(ctx context.Context, site string) error {
 	return nil
 }
 
-func scan(row interface{ Scan(...any) error }) (Theme, error) {
+func scan(row database.Row) (Theme, error) {
 	var t Theme
 	var latest, good sql.NullString
 	var findings string
-	var updated, goodAt, curationAt int64
-	if err := row.Scan(&t.Site, &t.Name, &latest, &good, &findings, &updated, &goodAt, &curationAt); err != nil {
+	if err := row.Scan(&t.Site, &t.Name, &latest, &good, &findings,
+		database.Time(&t.UpdatedAt), database.Time(&t.KnownGoodAt), database.Time(&t.CurationAt)); err != nil {
 		return Theme{}, err
 	}
-	t.UpdatedAt = time.UnixMilli(updated).UTC()
-	t.KnownGoodAt, t.CurationAt = knownTime(goodAt), knownTime(curationAt)
 	err := errors.Join(decode(latest, &t.Manifest), json.Unmarshal([]byte(findings), &t.Findings))
 	if t.KnownGood = t.Manifest; good != latest { // it has findings
 		t.KnownGood = nil
 		err = errors.Join(err, decode(good, &t.KnownGood))
 	}
 	return t, err
-}
-
-func knownTime(milliseconds int64) time.Time {
-	if milliseconds == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(milliseconds).UTC()
 }
 
 func encode(m *manifest.Manifest) (sql.NullString, error) {

@@ -23,19 +23,17 @@ const (
 func Backlogs(ctx context.Context, db *database.DB, before time.Time, page database.SitePage) ([]Backlog, error) {
 	query, args := page.In(db, nextBacklogs, before.UnixMilli())
 	list, err := database.List(ctx, db.Read, scanBacklog, query, args...)
-	return list, wrap("listing sites with pending work", err)
+	return list, database.Wrap("listing sites with pending work", err)
 }
 
 // LongestBacklogs lists the sites that have had something pending for longest.
 func LongestBacklogs(ctx context.Context, db *database.DB, before time.Time, most int) ([]Backlog, error) {
 	list, err := database.List(ctx, db.Read, scanBacklog, backlogs+` GROUP BY site HAVING MIN(since) < $1 ORDER BY MIN(since), site LIMIT $2`,
 		before.UnixMilli(), most)
-	return list, wrap("listing sites with pending work", err)
+	return list, database.Wrap("listing sites with pending work", err)
 }
 
 func scanBacklog(row database.Row) (b Backlog, err error) {
-	var oldest int64
-	err = row.Scan(&b.Site, &b.Tasks, &oldest)
-	b.Oldest = timeOf(oldest)
+	err = row.Scan(&b.Site, &b.Tasks, database.Time(&b.Oldest))
 	return b, err
 }

@@ -157,7 +157,7 @@ func (q *Queue) Holds(ctx context.Context, tx *sql.Tx, t Task) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrLost
 	}
-	return wrap("finding work", err)
+	return database.Wrap("finding work", err)
 }
 
 // Attempt is what became of a task.
@@ -233,13 +233,9 @@ func (q *Queue) Wake() {
 
 // MakeDue has all that is pending of a site tried at once, and returns how much that is.
 func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
-	result, err := q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli())
-	if err != nil {
-		return 0, wrap("making work due", err)
-	}
-	n, err := result.RowsAffected()
+	n, err := database.Affected(q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli()))
 	q.Wake()
-	return int(n), err
+	return int(n), database.Wrap("making work due", err)
 }
 
 // waiter is who has a task done.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 // This file has what is due done.
@@ -35,7 +37,7 @@ func (q *Queue) Run(ctx context.Context) {
 func (q *Queue) startDue(ctx context.Context) error {
 	if now := q.now(); now.Sub(q.purged) >= purgeInterval {
 		if _, err := q.db.Write.ExecContext(ctx, purgeTasks, now.Add(-refusalRetention).UnixMilli()); err != nil {
-			return wrap("purging refusals", err)
+			return database.Wrap("purging refusals", err)
 		}
 		q.purged = now
 	}

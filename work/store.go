@@ -1,7 +1,6 @@
 package work
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -104,18 +103,8 @@ type store struct {
 }
 
 func scan(row database.Row) (t Task, err error) {
-	var since, due, until int64
-	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, &since, &due, &t.Attempts, &t.Reason, &t.holder, &until, &t.AskedBy)
-	t.Since, t.DueAt, t.until = timeOf(since), timeOf(due), timeOf(until)
+	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, database.Time(&t.Since), database.Time(&t.DueAt), &t.Attempts, &t.Reason, &t.holder, database.Time(&t.until), &t.AskedBy)
 	return t, err
-}
-
-// timeOf reads Unix milliseconds; 0 is the zero time.
-func timeOf(milliseconds int64) time.Time {
-	if milliseconds == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(milliseconds).UTC()
 }
 
 // enqueue notes that the latest of a key is not on the platform, and is due at once. Who asked for what
@@ -128,15 +117,11 @@ func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Tas
 	if lease {
 		holder, t.until = rand.Text(), now.Add(leaseTime)
 	}
-	var until int64
-	if lease {
-		until = t.until.UnixMilli()
-	}
-	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, until, t.AskedBy).Scan(&t.Attempts, &t.holder, &t.AskedBy)
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, database.Millis(t.until), t.AskedBy).Scan(&t.Attempts, &t.holder, &t.AskedBy)
 	if t.holder != holder { // of another's lease
 		t.holder = ""
 	}
-	return t, wrap("enqueueing work", err)
+	return t, database.Wrap("enqueueing work", err)
 }
 
 // lease leases a task. With early, it need not be time for the next attempt. Errors: errGone,
@@ -149,14 +134,14 @@ func (s store) lease(ctx context.Context, t Task, early bool) (Task, error) {
 	}
 	leased, err := scan(s.db.Write.QueryRowContext(ctx, leaseTask, t.Site, t.Kind, t.Key, rand.Text(), now.Add(leaseTime).UnixMilli(), now.UnixMilli(), dueUntil.UnixMilli()))
 	if !errors.Is(err, sql.ErrNoRows) {
-		return leased, wrap("leasing work", err)
+		return leased, database.Wrap("leasing work", err)
 	}
 	found, err := scan(s.db.Read.QueryRowContext(ctx, findTask, t.Site, t.Kind, t.Key))
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && found.DueAt.IsZero():
 		return found, errGone
 	case err != nil:
-		return found, wrap("finding work", err)
+		return found, database.Wrap("finding work", err)
 	case found.until.After(now):
 		return found, errHeld
 	}
@@ -193,13 +178,11 @@ func (s store) releaseSite(ctx context.Context, site, kind, holder string) error
 
 // one fails with ErrLost unless a statement has changed a row.
 func one(result sql.Result, err error) error {
-	if err != nil {
-		return wrap("changing work", err)
+	n, err := database.Affected(result, err)
+	if err == nil && n != 1 {
+		return ErrLost
 	}
-	if n, err := result.RowsAffected(); n != 1 {
-		return cmp.Or(err, ErrLost)
-	}
-	return nil
+	return database.Wrap("changing work", err)
 }
 
 // settle notes what became of an attempt, and ends the lease. It reports whether the task was
@@ -230,7 +213,7 @@ func (s store) settle(ctx context.Context, t Task, r Result) (isDue bool, err er
 		}
 		return err
 	})
-	return isDue && err == nil, wrap("settling work", err)
+	return isDue && err == nil, database.Wrap("settling work", err)
 }
 
 // dueSite is a site that has something due.
@@ -246,7 +229,7 @@ func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) 
 		err = row.Scan(&d.site, &d.since)
 		return d, err
 	}, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
-	return sites, wrap("finding sites with due work", err)
+	return sites, database.Wrap("finding sites with due work", err)
 }
 
 // due lists what is due at a site by a time, the longest due first.
@@ -256,7 +239,7 @@ func (s store) due(ctx context.Context, site, kind string, by time.Time, most in
 
 func (s store) list(ctx context.Context, query string, args ...any) ([]Task, error) {
 	list, err := database.List(ctx, s.db.Read, scan, query, args...)
-	return list, wrap("listing work", err)
+	return list, database.Wrap("listing work", err)
 }
 
 // count groups by site and kind.
@@ -274,12 +257,5 @@ func (s store) count(ctx context.Context, query string, args ...any) (map[string
 		counts[site][kind] = n
 		return nil
 	}, query, args...)
-	return counts, wrap("counting work", err)
-}
-
-func wrap(what string, err error) error {
-	if err == nil || errors.Is(err, ErrLost) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return counts, database.Wrap("counting work", err)
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/internal/audit"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 // This file shows what is pending and what was refused.
@@ -39,15 +40,11 @@ func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error
 	if !utf8.ValidString(kind+key) || strings.Contains(kind+key, "\x00") { // PostgreSQL cannot be asked for some
 		return false, nil
 	}
-	result, err := q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key)
-	if err != nil {
-		return false, wrap("giving up work", err)
-	}
-	n, err := result.RowsAffected()
+	n, err := database.Affected(q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key))
 	if n > 0 {
 		audit.Note(ctx, site, "work", kind+"/"+key, "given up")
 	}
-	return n > 0, err
+	return n > 0, database.Wrap("giving up work", err)
 }
 
 // Paused has since when the breakers of sites are open.
@@ -66,5 +63,5 @@ func (q *Queue) Paused() map[string]time.Time {
 // Forget removes all work of a site that is not served any more.
 func (q *Queue) Forget(ctx context.Context, site string) error {
 	_, err := q.db.Write.ExecContext(ctx, forgetTasks, site)
-	return wrap("removing the work of site "+site, err)
+	return database.Wrap("removing the work of site "+site, err)
 }

@@ -95,33 +95,24 @@ func LogKept(ctx context.Context, db *database.DB, log Log) error {
 
 // take takes the oldest changes out of the store, at most maxLogged.
 func take(ctx context.Context, tx *sql.Tx) ([]Change, error) {
-	rows, err := tx.QueryContext(ctx, takeKept, maxLogged)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	type kept struct {
 		id int64
 		Change
 	}
-	var list []kept
-	for rows.Next() {
-		var k kept
+	list, err := database.List(ctx, tx, func(row database.Row) (k kept, err error) {
 		var text string
-		if err := rows.Scan(&k.id, &text); err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal([]byte(text), &k.Change); err != nil { // of a command that this edge does not know
+		err = row.Scan(&k.id, &text)
+		if json.Unmarshal([]byte(text), &k.Change) != nil { // of a command that this edge does not know
 			k.Change = Change{Actor: Actor{Via: ViaCommand}, Action: "unreadable", Kind: "change"}
 		}
-		list = append(list, k)
-	}
+		return k, err
+	}, takeKept, maxLogged)
 	slices.SortFunc(list, func(a, b kept) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.id, b.id)) })
 	taken := make([]Change, len(list))
 	for i, k := range list {
 		taken[i] = k.Change
 	}
-	return taken, rows.Err()
+	return taken, err
 }
 
 // Run logs what commands keep, until ctx is done. It tells failed when that begins to fail.
