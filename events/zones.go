@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 	_ "time/tzdata" // an edge may be in a container without time zones
+
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 )
 
 // zoneNames are the IANA names of time zones, one on each line: those in Go's zoneinfo.zip.
@@ -42,18 +44,9 @@ func zoneOf(values map[string]any) *time.Location {
 // maxZone is longer than any name of a time zone.
 const maxZone = 64
 
-// zones caches time zones, which would be read from a file each time, for an hour: their rules
+// zones caches 1,000 time zones, which would be read from a file each time, for an hour: their rules
 // change. Some file systems know a zone by any number of names.
-var zones struct {
-	sync.Mutex
-	known map[string]*time.Location
-	until time.Time
-}
-
-const (
-	maxZones = 1000
-	zoneTTL  = time.Hour
-)
+var zones = recent.New[string, *time.Location](1000, time.Hour)
 
 // parseZone reads the IANA name of a time zone, in any case.
 func parseZone(name string) (*time.Location, bool) {
@@ -61,12 +54,7 @@ func parseZone(name string) (*time.Location, bool) {
 		return nil, false
 	}
 	name = spellZone(name)
-	zones.Lock()
-	defer zones.Unlock()
-	if now := time.Now(); len(zones.known) >= maxZones || !now.Before(zones.until) {
-		zones.known, zones.until = make(map[string]*time.Location), now.Add(zoneTTL)
-	}
-	if zone, ok := zones.known[name]; ok {
+	if zone, ok := zones.Get(name); ok {
 		return zone, true
 	}
 	if name == "" || name == "Local" || path.Clean(name) != name || name[0] == '.' {
@@ -74,7 +62,7 @@ func parseZone(name string) (*time.Location, bool) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err == nil {
-		zones.known[name] = zone
+		zones.Put(name, zone, time.Now())
 	}
 	return zone, err == nil
 }

@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -20,18 +20,10 @@ import (
 type sessions[T any] struct {
 	site     string
 	failures *AuthLimiter
-	now      func() time.Time
+	known    *recent.Cache[[sha256.Size]byte, T]
 
 	asking  singleflight.Group
 	limiter *limiter.Limiter // of questions
-
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]knownSession[T]
-}
-
-type knownSession[T any] struct {
-	whose T
-	until time.Time
 }
 
 const (
@@ -49,20 +41,17 @@ const (
 // newSessions counts sessions that are not valid as failures.
 func newSessions[T any](site string, failures *AuthLimiter) sessions[T] {
 	return sessions[T]{
-		site: site, failures: failures, now: time.Now,
-		limiter: limiter.New(maxQuestions, 0), known: make(map[[sha256.Size]byte]knownSession[T]),
+		site: site, failures: failures,
+		known: recent.New[[sha256.Size]byte, T](maxSessions, sessionTTL), limiter: limiter.New(maxQuestions, 0),
 	}
 }
 
 // find looks a session up, and asks question if it is not known. Errors: those of ask.
 func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address netip.Addr, question func(context.Context) (T, error)) (T, error) {
-	now := s.now()
-	s.mu.Lock()
-	known, ok := s.known[key]
-	s.mu.Unlock()
-	if ok && now.Before(known.until) {
+	began := time.Now()
+	if whose, ok := s.known.Get(key); ok {
 		s.failures.trust(sender{s.site, ratelimit.AddrKey(address)})
-		return known.whose, nil
+		return whose, nil
 	}
 	// Several requests of one page ask once. Who leaves does not cancel the
 	// others; the platform bounds the time itself.
@@ -84,20 +73,8 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 	case <-ctx.Done():
 		return whose, ctx.Err()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) >= maxSessions {
-		clear(s.known)
-	}
-	s.known[key] = knownSession[T]{whose, now.Add(sessionTTL)}
+	s.known.Put(key, whose, began)
 	return whose, nil
-}
-
-// forget has the platform asked anew whose a session is.
-func (s *sessions[T]) forget(key [sha256.Size]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, key)
 }
 
 // ask puts a question to the platform for an address, and counts it unless the

@@ -220,7 +220,7 @@ func (s *Staff) member(ctx context.Context, visitor platform.Visitor, address ne
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t", visitor.Cookie, visitor.Origin, visitor.Referer, visitor.UserAgent, visitor.SameOrigin))
 	if isAnew {
-		s.sessions.forget(key)
+		s.sessions.known.Forget(key)
 	}
 	return s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.StaffMember, error) {
 		began := time.Now()
