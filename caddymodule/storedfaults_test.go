@@ -1,6 +1,7 @@
 package caddymodule_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -50,14 +51,18 @@ func TestDamagedRows(t *testing.T) {
 	}
 	for name, change := range rows {
 		e.addNone(name, name+".example")
-		if _, err := db.Write.ExecContext(t.Context(), "UPDATE sites SET "+change+" WHERE name = $1", name); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
+		damage := func(tx *sql.Tx) error { // at once, for the edge reads revisions all the time
+			_, err := tx.ExecContext(t.Context(), "UPDATE sites SET "+change+" WHERE name = $1", name)
+			if err == nil {
+				_, err = tx.ExecContext(t.Context(), "UPDATE site_revisions SET revision = revision + 1")
+			}
+			if err == nil {
+				_, err = tx.ExecContext(t.Context(), "UPDATE sites SET revision = (SELECT revision FROM site_revisions) WHERE name = $1", name)
+			}
+			return err
 		}
-		if _, err := db.Write.ExecContext(t.Context(), "UPDATE site_revisions SET revision = revision + 1"); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
-		}
-		if _, err := db.Write.ExecContext(t.Context(), "UPDATE sites SET revision = (SELECT revision FROM site_revisions) WHERE name = $1", name); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
+		if err := db.InTx(t.Context(), damage); err != nil {
+			t.Fatalf("%s: db.InTx: %v", name, err)
 		}
 		e.addNone("after-"+name, "after-"+name+".example")
 		if isLocked := name == "secrets"; e.serves(name+".example") != isLocked {
