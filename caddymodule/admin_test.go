@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // What Ghost does not have yet is visible, with the reason and without anybody's
@@ -75,20 +78,19 @@ func TestAdminAPI(t *testing.T) {
 		!strings.Contains(of.Items[0].Reason, "connection refused") || strings.Contains(text, "jane") {
 		t.Errorf("pending: %s", text)
 	}
-	if got := e.metric(`lychgate_pending{kind="members",site="daily"}`); got != "1" {
-		t.Errorf("the metric says %q, want 1", got)
+	want := map[string]string{
+		`lychgate_pending{kind="members",site="daily"}`:                                     "1",
+		`lychgate_members_behind{site="daily"}`:                                             "1",
+		`lychgate_members_requests_total{operation="create",outcome="queued",site="daily"}`: "1",
+		`lychgate_members_requests_total{operation="get",outcome="rejected",site="daily"}`:  "1",
 	}
-	if got := e.metric(`lychgate_members_behind{site="daily"}`); got != "1" {
-		t.Errorf("the metric says %q, want 1", got)
-	}
-	for labels, want := range map[string]string{
-		`operation="create",outcome="queued"`: "1",
-		`operation="get",outcome="rejected"`:  "1",
-	} {
-		if got := e.metric(`lychgate_members_requests_total{` + labels + `,site="daily"}`); got != want {
-			t.Errorf("%s: the metric says %q, want %s", labels, got, want)
+	wait.Until(t, func() string { // a scrape leaves out what the store does not say in time
+		got := make(map[string]string)
+		for series := range want {
+			got[series] = e.metric(series)
 		}
-	}
+		return cmp.Diff(want, got)
+	})
 	if status, text := admin("POST", "/lychgate/members/try"); status != 200 || text != `{"daily":1,"other":0}`+"\n" {
 		t.Errorf("try: %d %s", status, text)
 	}

@@ -67,18 +67,19 @@ func TestFailingSites(t *testing.T) {
 		list, _ := a.failing("state=failing")
 		return cmp.Diff(want, list)
 	})
-	metrics, err := a.send("GET", "/metrics", "")
-	if err != nil {
-		t.Fatalf("reading the metrics: %v", err)
-	}
-	series := regexp.MustCompile(`(?m)^lychgate_sites?_(failing|key_rejected_age|platform_away_age|pending_age)[^ ]*`).FindAllString(metrics.Body, -1)
-	slices.Sort(series)
-	if diff := cmp.Diff([]string{
-		`lychgate_site_key_rejected_age_seconds{site="rejected"}`, `lychgate_site_platform_away_age_seconds{site="away"}`,
-		`lychgate_sites_failing{state="key_rejected"}`, `lychgate_sites_failing{state="platform_away"}`,
-	}, series); diff != "" {
-		t.Errorf("metrics (-want +got):\n%s", diff)
-	}
+	trouble := regexp.MustCompile(`(?m)^lychgate_sites?_(failing|key_rejected_age|platform_away_age|pending_age)[^ ]*`)
+	wait.Until(t, func() string { // a scrape leaves out what the store does not say in time
+		metrics, err := a.send("GET", "/metrics", "")
+		if err != nil {
+			return err.Error()
+		}
+		series := trouble.FindAllString(metrics.Body, -1)
+		slices.Sort(series)
+		return cmp.Diff([]string{
+			`lychgate_site_key_rejected_age_seconds{site="rejected"}`, `lychgate_site_platform_away_age_seconds{site="away"}`,
+			`lychgate_sites_failing{state="key_rejected"}`, `lychgate_sites_failing{state="platform_away"}`,
+		}, series)
+	})
 	for query, want := range map[string][]string{
 		"state=key_rejected":                want[1:],
 		"state=platform_away":               want[:1],
