@@ -1,6 +1,7 @@
 package caddymodule_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,6 +19,13 @@ func TestDeletedRegistrant(t *testing.T) {
 	config = strings.Replace(config, "webhooks off", "webhooks http://127.0.0.1:{{port}}", 1)
 	config = strings.Replace(config, "staff_desk\n", "staff_desk\nmembers_api\n", 1)
 	h := newEvents(t, startEdge(t, nil, config), key)
+	store := openStore(t, source)
+	wait.Until(t, func() string {
+		if w, err := store.FindWebhook(t.Context(), "daily"); err != nil || w.RegisteredAt.IsZero() {
+			return fmt.Sprint("Ghost was not asked to send events: ", err)
+		}
+		return ""
+	})
 	draft, _ := h.events(201, "POST", "", h.eventBody(map[string]any{"name": "Deleted " + h.unique, "event_date": "2031-05-01", "speaker": "Ada", "access": "free"}))
 	published, _ := h.events(200, "POST", "/"+draft.ID+"/publish", "")
 	registration := "/ghost/lychgate/events/" + published.Values["slug"].(string) + "/registration"
@@ -33,7 +41,6 @@ func TestDeletedRegistrant(t *testing.T) {
 	if got := list(); strings.Count(got, h.unique+"@example.com") != 2 {
 		t.Fatalf("the registrations are %s, want both", got)
 	}
-	store := openStore(t, source)
 	wait.Until(t, func() string { // for Ghost's webhook event
 		_, err := store.Find(t.Context(), members.Key{Site: "daily", Email: emails[0]})
 		if err != nil {
