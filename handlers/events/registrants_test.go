@@ -330,14 +330,14 @@ func TestLongListIsQuick(t *testing.T) {
 		{"/registrations?changed_after=4990.", "", 100 * time.Millisecond},
 		{"/registrations", tag, 20 * time.Millisecond},
 	} {
-		best := time.Hour // of some, as other tests run beside this one
+		best := time.Hour // of CPU time, of some, as the collector runs in others
 		for range 10 {
-			began := time.Now()
+			began := lineartest.ProcessTime()
 			l.ask("editor", "GET", test.path, "", "If-None-Match", test.tag)
-			best = min(best, time.Since(began))
+			best = min(best, lineartest.ProcessTime()-began)
 		}
 		if most := test.most * lineartest.Divisor; best > most {
-			t.Errorf("%s %s: %s, want %s at most", test.path, test.tag, best, most)
+			t.Errorf("%s %s: %s of CPU time, want %s at most", test.path, test.tag, best, most)
 		}
 	}
 }
