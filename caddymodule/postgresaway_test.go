@@ -32,7 +32,7 @@ func TestPostgresAway(t *testing.T) {
 
 			away(w)
 			changed := person{anna.Email, "Changed", []string{"changed"}}
-			e.client.Timeout = 15 * time.Second // after which a caller has given up
+			e.client.Timeout = 30 * time.Second // after which a caller has given up
 			var wg sync.WaitGroup
 			for _, s := range []step{
 				{"POST", "", bodyOf(carl), internalError},
