@@ -144,6 +144,12 @@ func (f *fleet) exchangeEvent(first, second int, mark string, want content) (e e
 	more := map[string]any{"max_attendees": 1, "rsvp_labels": []string{name}}
 	f.owner.do(first, "POST", desk, eventBody("Draft", slug, more), &e)
 	f.owner.do(second, "POST", desk+"/"+e.ID+"/publish", nil, &e)
+	wait.Until(f.t, func() string { // for a Ghost that is slow, edges bring it there later
+		if f.owner.do(second, "GET", desk+"/"+e.ID, nil, &e); e.Post == nil {
+			return fmt.Sprintf("the event that edge %d published has no post: %+v", second, e)
+		}
+		return ""
+	})
 	f.owner.do(first, "PUT", desk+"/"+e.ID, eventBody(name, slug, more), nil)
 	want.Posts[name]++
 	for edge := range f.edges {
@@ -195,15 +201,18 @@ func (f *fleet) exchangeRegistrations(c *callers, first, second int, mark string
 func (f *fleet) exchangeSlot(first, second int, e event) {
 	f.t.Helper()
 	f.owner.do(first, "PUT", "/ghost/lychgate/curation/front/lead", map[string]string{"post": e.Post.ID}, nil)
-	var homepage struct {
-		Sections []struct {
-			Slots []struct{ Posts []struct{ ID string } }
+	wait.Until(f.t, func() string {
+		var homepage struct {
+			Sections []struct {
+				Slots []struct{ Posts []struct{ ID string } }
+			}
 		}
-	}
-	f.owner.do(second, "GET", "/ghost/lychgate/curation", nil, &homepage)
-	if posts := homepage.Sections[0].Slots[0].Posts; len(posts) != 1 || posts[0].ID != e.Post.ID {
-		f.t.Errorf("a slot that edge %d filled, at edge %d: got %v, want the post %s alone", first, second, posts, e.Post.ID)
-	}
+		f.owner.do(second, "GET", "/ghost/lychgate/curation", nil, &homepage)
+		if posts := homepage.Sections[0].Slots[0].Posts; len(posts) != 1 || posts[0].ID != e.Post.ID {
+			return fmt.Sprintf("a slot that edge %d filled, at edge %d: got %v, want the post %s alone", first, second, posts, e.Post.ID)
+		}
+		return ""
+	})
 }
 
 // exchangeSite has two edges manage a site in the store. The last release does not know of labels, and leaves
@@ -272,6 +281,13 @@ func (f *fleet) leavePending(crm *caller, edge int, binary string, want content)
 		}
 		return count
 	}
+	delivered := func() string {
+		if got := pending(); got != 0 {
+			return fmt.Sprintf("got %d pending members, want none", got)
+		}
+		return ""
+	}
+	wait.Until(f.t, delivered)
 	f.isAway.Store(true)
 	crm.do(edge, "PUT", "/integration/members/"+email, map[string]any{"name": m.Name, "note": m.Note}, nil)
 	if got := pending(); got != 1 {
@@ -279,12 +295,7 @@ func (f *fleet) leavePending(crm *caller, edge int, binary string, want content)
 	}
 	f.stop(edge)
 	f.isAway.Store(false)
-	wait.Until(f.t, func() string {
-		if got := pending(); got != 0 {
-			return fmt.Sprintf("got %d pending members at the edge that is left, want none", got)
-		}
-		return ""
-	})
+	wait.Until(f.t, delivered)
 	f.start(edge, binary)
 }
 
