@@ -57,7 +57,7 @@ func TestDiskFull(t *testing.T) {
 	e, admin := startFaultEdge(t, "sqlite "+filepath.Join(disk, "lychgate.db"), p)
 	anna, bert, carl := person{p.email("anna"), "Anna", []string{"a"}}, person{p.email("bert"), "Bert", []string{"b"}}, person{p.email("carl"), "Carl", []string{"c"}}
 	for _, who := range []person{anna, bert, carl} {
-		e.follow(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
+		e.followInGhost(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
 	}
 
 	ballast := filepath.Join(disk, "ballast")
@@ -98,7 +98,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatalf("os.Remove: %v", err)
 	}
 	dora := person{p.email("dora"), "Dora", []string{"d"}}
-	e.follow(p, []step{
+	e.followInGhost(p, []step{
 		{"PUT", "/" + anna.Email, bodyOf(changed), responseOf(changed, "updated")},
 		{"DELETE", "/" + bert.Email, "", deleted()},
 		{"POST", "", bodyOf(dora), responseOf(dora, "created")},

@@ -125,7 +125,7 @@ func TestStaffChangeManyAtOnce(t *testing.T) {
 	const n = 6
 	name := func(i int) string { return fmt.Sprint("m", i) }
 	for i := range n {
-		created := e.call(formKey, "POST", "", fmt.Sprintf(`{"email":%q,"name":"Before","labels":[%q]}`, e.email(name(i)), vip))
+		created := e.write(formKey, "POST", "", fmt.Sprintf(`{"email":%q,"name":"Before","labels":[%q]}`, e.email(name(i)), vip))
 		if created.Header["Lychgate-Sync"] != "" || !e.record(created).Subscribed {
 			t.Fatalf("got %v, want no Lychgate-Sync, subscribed", created)
 		}
@@ -144,7 +144,8 @@ func TestStaffChangeManyAtOnce(t *testing.T) {
 			step++
 			changed := *want
 			changed.Name = fmt.Sprint("CRM ", step)
-			got := e.record(e.call(formKey, "PUT", "/"+e.email(name(0)), fmt.Sprintf(`{"name":%q}`, changed.Name)))
+			written := e.call(formKey, "PUT", "/"+e.email(name(0)), fmt.Sprintf(`{"name":%q}`, changed.Name))
+			got := e.record(e.sync(written, func(path string) (response, error) { return e.call(formKey, "GET", path, ""), nil }))
 			slices.Sort(got.Labels)
 			if diff := cmp.Diff(&changed, got); diff != "" {
 				t.Errorf("%s, the CRM's answer: %s", what, diff)

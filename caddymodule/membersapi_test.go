@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 const (
@@ -40,6 +42,53 @@ func (e *edge) call(key, method, path, body string, header ...string) response {
 		e.t.Fatalf("e.sendBody: %v", err)
 	}
 	return r
+}
+
+// write is call for what a Ghost that works is to have at once. On a loaded machine it may take longer
+// than the 5 seconds that an edge waits. Then the write is queued, and write returns once Ghost has it,
+// as if it had not been.
+func (e *edge) write(key, method, path, body string, header ...string) response {
+	e.t.Helper()
+	got := e.call(key, method, path, body, header...)
+	e.sync(got, func(path string) (response, error) { return e.call(key, "GET", path, ""), nil })
+	return got
+}
+
+// sync waits until Ghost has a write that is queued, and removes Lychgate-Sync from its response. It
+// returns what get then says of the member. A write that is not queued, or a delete, is returned as it is.
+func (e *edge) sync(got response, get func(path string) (response, error)) (now response) {
+	e.t.Helper()
+	if got.Header["Lychgate-Sync"] != "queued" {
+		return got
+	}
+	delete(got.Header, "Lychgate-Sync")
+	var record struct {
+		Data struct {
+			Email    string
+			MemberID *string `json:"member_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(got.Body), &record); err != nil || record.Data.Email == "" {
+		return got
+	}
+	path := "/" + record.Data.Email
+	if id := record.Data.MemberID; id != nil {
+		path = "/" + *id
+	}
+	err := wait.Poll(func() string {
+		var err error
+		if now, err = get(path); err != nil || now.Header["Lychgate-Sync"] == "queued" {
+			return fmt.Sprint("Ghost does not have it: ", now, err)
+		}
+		return ""
+	})
+	if err != nil {
+		e.t.Errorf("%s: wait.Poll: %v", path, err)
+	}
+	if refused, ok := now.Header["Lychgate-Sync"]; ok {
+		got.Header["Lychgate-Sync"] = refused
+	}
+	return now
 }
 
 var (

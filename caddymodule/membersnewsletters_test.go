@@ -59,7 +59,7 @@ func TestArchivedNewsletters(t *testing.T) {
 	email := "jane+" + unique + "@example.com"
 	current, old := addNewsletter(t, url, key, "Current "+unique), addNewsletter(t, url, key, "Old "+unique)
 	naming := func(ids ...string) string { return `"newsletters":[{"id":"` + strings.Join(ids, `"},{"id":"`) + `"}]` }
-	created := e.call(formKey, "POST", "", `{"email":"`+email+`",`+naming(current, old)+`}`)
+	created := e.write(formKey, "POST", "", `{"email":"`+email+`",`+naming(current, old)+`}`)
 	if !strings.Contains(created.Body, `"is_subscribed":true`) || created.Header["Lychgate-Sync"] != "" {
 		t.Fatalf("got %v, want body with %s, no Lychgate-Sync", created, `"is_subscribed":true`)
 	}
@@ -85,7 +85,7 @@ func TestArchivedNewsletters(t *testing.T) {
 		t.Errorf("a member was made: %v", got)
 	}
 	off := `{"newsletters":[{"id":"` + current + `"},{"id":"` + old + `","status":"inactive"}]}`
-	if got := e.call(formKey, "PUT", "/"+email, off); !strings.Contains(got.Body, `"is_subscribed":true`) || got.Header["Lychgate-Sync"] != "" {
+	if got := e.write(formKey, "PUT", "/"+email, off); !strings.Contains(got.Body, `"is_subscribed":true`) || got.Header["Lychgate-Sync"] != "" {
 		t.Errorf("an archived one that is inactive: %v", got)
 	}
 }

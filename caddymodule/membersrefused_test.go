@@ -18,7 +18,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	p := startGhostProxy(t, "refused")
 	e, admin := startFaultEdge(t, sqliteStore(t), p)
 	jane, joe := person{p.email("jane"), "Jane", []string{"VIP"}}, person{p.email("joe"), "Joe", nil}
-	e.follow(p, []step{{"POST", "", bodyOf(jane), responseOf(jane, "created")}})
+	e.followInGhost(p, []step{{"POST", "", bodyOf(jane), responseOf(jane, "created")}})
 
 	p.down()
 	const unknown = `"newsletters":[{"id":"0123456789abcdef01234567"}]`
@@ -70,7 +70,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 
 	// The next write ends it.
 	joe.Labels = []string{"new"}
-	e.follow(p, []step{
+	e.followInGhost(p, []step{
 		{"PUT", "/" + jane.Email, `{"name":"Named"}`, responseOf(named, "updated")},
 		{"GET", "/" + jane.Email, "", responseOf(named, "retrieved")},
 		{"POST", "", bodyOf(joe), responseOf(joe, "created")},
@@ -78,6 +78,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 		{"DELETE", "/" + joe.Email, "", deleted()},
 		{"GET", "/" + joe.Email, "", enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
+	drain(t, admin, p.site)
 	p.fix()
 	p.compare([]person{named}, []string{jane.Email, joe.Email}, e.get(p))
 	p.keepsSecrets(e.logFile, "the platform refused a queued write for good")
@@ -88,7 +89,7 @@ func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	p := startGhostProxy(t, "reason")
 	e, admin := startFaultEdge(t, sqliteStore(t), p)
 	jane := person{p.email("jane"), "Jane", []string{}}
-	e.follow(p, []step{{"POST", "", bodyOf(jane), responseOf(jane, "created")}})
+	e.followInGhost(p, []step{{"POST", "", bodyOf(jane), responseOf(jane, "created")}})
 	p.down()
 	if got, err := e.at(p, "PUT", "/"+jane.Email, `{"name":"New"}`); err != nil || got.Header["Lychgate-Sync"] != "queued" {
 		t.Fatalf(`got %v, %v, want no error, Lychgate-Sync "queued"`, got, err)

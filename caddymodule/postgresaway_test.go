@@ -27,7 +27,7 @@ func TestPostgresAway(t *testing.T) {
 			e, admin := startFaultEdge(t, "postgres "+source.String(), p)
 			anna, bert, carl := person{p.email("anna"), "Anna", []string{"a"}}, person{p.email("bert"), "Bert", []string{"b"}}, person{p.email("carl"), "Carl", []string{"c"}}
 			for _, who := range []person{anna, bert} {
-				e.follow(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
+				e.followInGhost(p, []step{{"POST", "", bodyOf(who), responseOf(who, "created")}})
 			}
 
 			away(w)
@@ -52,7 +52,7 @@ func TestPostgresAway(t *testing.T) {
 			}
 
 			w.Fix()
-			e.follow(p, []step{
+			e.followInGhost(p, []step{
 				{"POST", "", bodyOf(carl), responseOf(carl, "created")},
 				{"PUT", "/" + anna.Email, bodyOf(changed), responseOf(changed, "updated")},
 				{"DELETE", "/" + bert.Email, "", deleted()},

@@ -335,17 +335,19 @@ func TestDeskSyncWithGhost(t *testing.T) {
 	if page := owner.post("sync"); !strings.HasPrefix(page.Text, "Sync Being tried now: ") && !strings.HasPrefix(page.Text, "Sync Nothing was pending. ") {
 		t.Errorf("tried: %s", page.Text)
 	}
-	wait.Until(t, func() string {
+	done := func() string {
 		if page := owner.get("sync"); page.Text != nothing {
 			return page.Text
 		}
 		return ""
-	})
+	}
+	wait.Until(t, done)
 	for _, name := range []string{"jane", "john"} {
 		if got := e.call(formKey, "DELETE", "/"+p.email(name), ""); got.Status != 200 {
 			t.Errorf("got %v, want status 200", got)
 		}
 	}
+	wait.Until(t, done)
 	// Ghost itself is away: the page says so, and who is known still sees the store's pages.
 	p.down()
 	if page := owner.get("themes"); page.Status != 502 || page.Text != "Not available now Ghost does not say which themes it has. Try again in a moment." {
