@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,6 +230,7 @@ func TestKilledAmongMoves(t *testing.T) {
 	const moves, crashes = 15, 5
 	// Each editor chooses for a slot of their own, again where no answer came, or another.
 	last := make([]string, 2)
+	var acknowledged atomic.Int64
 	var editors sync.WaitGroup
 	for i, path := range []string{"/hero/lead", "/hero/second"} {
 		editors.Go(func() {
@@ -241,6 +243,7 @@ func TestKilledAmongMoves(t *testing.T) {
 				case response.Status == http.StatusOK || response.Status == http.StatusAccepted:
 					last[i] = titles[to]
 					done++
+					acknowledged.Add(1)
 				default:
 					t.Errorf("%s: got %v, want status 200, 202 or 502", path, response)
 					return
@@ -248,20 +251,18 @@ func TestKilledAmongMoves(t *testing.T) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() {
-		editors.Wait()
-		close(done)
-	}()
-	for range crashes {
-		select {
-		case <-done:
-			t.Errorf("the work ended before %d crashes, want it to go on", crashes)
-		case <-time.After(time.Duration(200+rand.IntN(2000)) * time.Millisecond):
-			p.crash()
-		}
+	for crash := range crashes { // each among the moves, however fast they are
+		at := int64(len(last) * moves * (crash + 1) / (crashes + 1))
+		wait.Until(t, func() string {
+			if done := acknowledged.Load(); done < at {
+				return fmt.Sprintf("%d moves are done, want %d before crash %d", done, at, crash+1)
+			}
+			return ""
+		})
+		<-time.After(time.Duration(rand.IntN(100)) * time.Millisecond) // somewhere in the next move
+		p.crash()
 	}
-	<-done
+	editors.Wait()
 	if diff := cmp.Diff([]slot{
 		{Key: "lead", Posts: []string{last[0]}, Total: 1}, {Key: "second", Posts: []string{last[1]}, Total: 1}, {Key: "first"},
 	}, h.settled()); diff != "" {
