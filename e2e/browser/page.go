@@ -24,7 +24,7 @@ type Page struct {
 // stands before each script of [JS], [Page.Do] and [Page.Until].
 func Open(t testing.TB, engine Engine, url string, how Look, prelude string) *Page {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	t.Cleanup(cancel)
 	tab, err := engine.Open(ctx, url, how)
 	p := &Page{tab, t, prelude}
@@ -75,12 +75,12 @@ func (p *Page) Keys(selector, keys string) {
 	p.Must(p.Press(keys))
 }
 
-// Until waits up to a minute for a JavaScript expression to become true. The page
+// Until waits up to three minutes for a JavaScript expression to become true. The page
 // may become another one meanwhile, and so no script waits in the page: not each
 // engine answers for one that is gone.
 func (p *Page) Until(what string) {
 	p.T.Helper()
-	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; <-time.After(10 * time.Millisecond) {
 		result, err := p.Evaluate("(async () => {" + p.prelude + "return String(Boolean(" + what + "))})()")
 		if result == "true" {
 			return

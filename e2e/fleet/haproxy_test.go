@@ -144,7 +144,7 @@ func (f *fleet) admin(path, body string) string {
 
 // newClient makes a client of readers, each connection of which is from another address.
 func (f *fleet) newClient() *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			from := net.IPv4(127, byte(1+rand.IntN(200)), byte(rand.IntN(250)), byte(1+rand.IntN(250)))
 			return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).DialContext(ctx, "tcp", f.balancer)
