@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // homepage is an edge in front of a Ghost whose active theme has a section hero with the
@@ -209,10 +212,23 @@ func (h *homepage) slots() (slots []slot) {
 	return slots
 }
 
-// change fills or clears a slot, and returns it as the answer has it.
+// change fills or clears a slot, and returns it as the answer has it. If Ghost is slow, the answer is
+// 202, and change returns the slot once Ghost has it.
 func (h *homepage) change(method, path, body string) slot {
 	h.t.Helper()
 	response := h.ask(method, path, body)
+	if response.Status == http.StatusAccepted {
+		isThis := func(s slot) bool { return s.Key == path[strings.LastIndex(path, "/")+1:] }
+		var changed slot
+		wait.Until(h.t, func() string {
+			slots := h.slots()
+			if changed = slots[slices.IndexFunc(slots, isThis)]; changed.Pending {
+				return fmt.Sprintf("%s %s is pending: %+v", method, path, changed)
+			}
+			return ""
+		})
+		return changed
+	}
 	if response.Status != http.StatusOK {
 		h.t.Fatalf("%s %s: got %v, want status 200", method, path, response)
 	}

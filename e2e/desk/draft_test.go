@@ -122,8 +122,8 @@ func TestTextBeforePublishing(t *testing.T) {
 	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/events?view=drafts"))
 	p.Until(`find('a', 'Preview Lychgate day') && find('a', 'Edit text of Lychgate day')`)
 	p.Do(`find('th a', 'Lychgate day').click()`)
-	p.Until(`[...document.querySelectorAll('.banner li')].map(text).join() === 'Location is required.'`)
-	event := browser.JS[string](p, `new URLSearchParams(location.search).get('event')`)
+	p.Until(`[...document.querySelectorAll('.banner li')].map(text).join() === 'Location is required.' && document.readyState === 'complete'`) // with its script
+	event := browser.JS[string](p, eventID)
 	set("location", "The Pier")
 	p.Until(`text(document.querySelector('.state'))?.startsWith('Saved at ')`)
 	if got := post(p, t, id); !strings.Contains(got.HTML, "Bring a lantern.") || !strings.Contains(got.Head, "The Pier") || strings.Contains(got.Head, s.base+"/p/") {

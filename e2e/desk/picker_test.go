@@ -143,5 +143,5 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 	p.Keys("#q", "naive strasse")
 	p.Until("find('button', " + quote("Choose "+title) + ")")
 	p.Do("find('button', %q).click()", "Choose "+title)
-	p.Until("text(document.querySelector('.notice.done'))?.startsWith('Lead was filled.')")
+	s.chosen(p, staff, "Lead")
 }
