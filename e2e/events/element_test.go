@@ -121,12 +121,13 @@ func TestElementLooks(t *testing.T) {
 // What a reader presses is asked for once, and its answer shown. While the edge cannot answer,
 // they are told so, and it is asked again.
 func TestElementFlow(t *testing.T) {
-	away := response{503, map[string]any{"message": "Ghost could not be asked who you are."}, http.Header{"Retry-After": {"1"}}}
+	away := response{503, map[string]any{"message": "Ghost could not be asked who you are."}, http.Header{"Retry-After": {"60"}}}
 	s := newStage(t, true, away, told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil), told(200, "can_register", "Come in.", nil),
 		told(200, "login_required_free", "For members.", nil), response{422, map[string]any{"message": "Nobody.", "reason": "unknown_email"}, nil}, told(202, "login_required_free", "For members.", nil))
 	s.page("en", party(nil), "", plainTheme)
 	p := s.open(browser.Look{Width: 1280, Height: 900})
 	p.Until("text(part('message')) === 'No response yet. Trying again…'")
+	p.Do("dispatchEvent(new Event('online'))") // which does not wait for the minute
 	p.Until("text(part('message')) === 'Come in.'")
 	id := "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en"
 	diff(t, "asked", []string{"GET " + id, "GET " + id}, s.requests())
@@ -162,7 +163,7 @@ func TestElementRetries(t *testing.T) {
 	}
 	can, is := told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil)
 	const id = "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en"
-	s := newStage(t, true, can, away("1"), is)
+	s := newStage(t, true, can, away("60"), is)
 	s.page("en", party(nil), "", plainTheme+`<input id="comment">`)
 	p := s.open(browser.Look{Width: 1280, Height: 900})
 	press := func() {
@@ -178,7 +179,7 @@ func TestElementRetries(t *testing.T) {
 
 	press()
 	p.Until(waits)
-	p.Do("document.getElementById('comment').focus()")
+	p.Do("document.getElementById('comment').focus(); dispatchEvent(new Event('online'))")
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "focus after a retry", "comment", browser.JS[string](p, "document.activeElement.id"))
 
