@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -275,25 +276,34 @@ func TestAtOnce(t *testing.T) {
 		}
 		w := newPlatform(posts)
 		curators := []*Curator{start(t, db, w), start(t, db, w)}
-		var mu sync.Mutex
-		var acknowledged string
+		var acknowledged [10]struct{ began, ended time.Time }
 		var editors sync.WaitGroup
-		for i := range 10 {
+		for i := range acknowledged {
 			editors.Go(func() {
+				began := time.Now()
 				err := curators[i%2].Move(t.Context(), "daily", "#hero", strconv.Itoa(i))
-				mu.Lock()
-				defer mu.Unlock()
 				switch {
 				case err == nil:
-					acknowledged = strconv.Itoa(i)
+					acknowledged[i].began, acknowledged[i].ended = began, time.Now()
 				case !errors.Is(err, ErrReplaced):
 					t.Errorf("Move: %v, want no error or ErrReplaced", err)
 				}
 			})
 		}
 		editors.Wait()
-		if diff := cmp.Diff([]string{acknowledged}, w.PostsByTag()["#hero"]); diff != "" {
-			t.Errorf("w.PostsByTag (-want +got):\n%s", diff)
+		held := w.PostsByTag()["#hero"]
+		if len(held) != 1 {
+			t.Fatalf("the slot holds the posts %q, want one", held)
+		}
+		i, _ := strconv.Atoi(held[0])
+		last := acknowledged[i]
+		if last.ended.IsZero() {
+			t.Errorf("the slot holds post %d, want one that was acknowledged", i)
+		}
+		for j, other := range acknowledged {
+			if other.began.After(last.ended) {
+				t.Errorf("the slot holds post %d, want post %d, which was chosen after that was acknowledged", i, j)
+			}
 		}
 		for id, tags := range w.Tags {
 			if !slices.Contains(tags, "news") {

@@ -293,9 +293,13 @@ func TestReadersConnections(t *testing.T) {
 	f := NewFeed(store)
 	want[siteVersion](t)(f.site(t.Context(), "daily", false))
 	var wg sync.WaitGroup
+	var answered atomic.Int64
 	for n := range 50 {
 		wg.Go(func() {
-			if _, err := f.Event(t.Context(), "daily", "nothing-"+strconv.Itoa(n), JSON); !errors.Is(err, ErrNotFound) {
+			switch _, err := f.Event(t.Context(), "daily", "nothing-"+strconv.Itoa(n), JSON); {
+			case errors.Is(err, ErrNotFound):
+				answered.Add(1)
+			case !errors.Is(err, ErrBusy): // which a busy machine has some get
 				t.Errorf("event %d: %v, want %v", n, err, ErrNotFound)
 			}
 		})
@@ -306,12 +310,10 @@ func TestReadersConnections(t *testing.T) {
 		}
 		return ""
 	})
-	for range 50 {
-		store.goOn <- struct{}{}
-	}
+	close(store.goOn)
 	wg.Wait()
-	if store.most != maxReads {
-		t.Errorf("%d questions to the store at once, want %d", store.most, maxReads)
+	if store.most != maxReads || answered.Load() < maxReads {
+		t.Errorf("%d questions to the store at once, want %d; %d were answered, want some", store.most, maxReads, answered.Load())
 	}
 }
 

@@ -37,7 +37,7 @@ func TestOnePost(t *testing.T) {
 					}
 					return platformtest.ErrDown
 				})
-				r := benchOf(t, store, h)
+				r := idleBench(t, store, store, h)
 				e := prepare(r, map[string]any{"name": "Party", "event_date": "2031-05-01"})
 				for tries := 0; e.Pending != nil && tries < 8; tries++ {
 					r.due(e)

@@ -17,13 +17,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+	wait.Goroutines(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
 const theme = `
@@ -122,7 +123,10 @@ func benchWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *
 		t.Fatalf("store.SaveSettings: %v", err)
 	}
 	if _, _, err := store.ClaimPoll(t.Context(), "daily", pollInterval); err != nil {
-		t.Fatalf("store.Look: %v", err)
+		t.Fatalf("store.ClaimPoll: %v", err)
+	}
+	if _, err := store.db.Write.ExecContext(t.Context(), `UPDATE events_sites SET looked_at = $1 WHERE site = 'daily'`, store.Now().Add(time.Hour).UnixMilli()); err != nil {
+		t.Fatalf("store.db.Write.ExecContext: %v", err)
 	}
 	r := idleBench(t, store, kept, h)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -24,7 +23,7 @@ func TestUnread(t *testing.T) {
 		}
 		problem := errors.New("the repository cannot be reached")
 		source := func(context.Context) ([]byte, error) { return nil, problem }
-		s := &themes.Service{Site: "daily", Store: store, Now: time.Now, Repositories: map[string]themes.Source{"nightly": func(ctx context.Context) ([]byte, error) { return source(ctx) }}}
+		s := &themes.Service{Site: "daily", Store: store, Now: db.Now, Repositories: map[string]themes.Source{"nightly": func(ctx context.Context) ([]byte, error) { return source(ctx) }}}
 		refresh := func(want error) {
 			t.Helper()
 			if _, err := s.Refresh(t.Context(), "nightly"); !errors.Is(err, want) {

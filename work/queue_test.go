@@ -84,6 +84,12 @@ func (b *bench) add(site, kind, key string, leased bool) (t Task) {
 	return t
 }
 
+// stopClock has no time pass but what the test lets pass. It is called before anything is enqueued.
+func (b *bench) stopClock() {
+	start := time.Now()
+	b.now = func() time.Time { return start.Add(time.Duration(b.clock.Load())) }
+}
+
 // pass lets a time pass.
 func (b *bench) pass(d time.Duration) { b.clock.Add(int64(d)) }
 
@@ -164,6 +170,7 @@ func TestTransaction(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
+		b.stopClock()
 		b.do = func(context.Context, Task) Result { return Result{Outcome: Again, Reason: "It is down."} }
 		read := b.add("daily", "posts", "1", false)
 		b.settleAll()
@@ -406,6 +413,7 @@ func TestSitesThatAreNotServed(t *testing.T) {
 // five times: what is enqueued is then not even tried, until a probe is answered.
 func TestBreakerOfASite(t *testing.T) {
 	b := newBench(t, dbtest.SQLite(t), "daily", "weekly")
+	b.stopClock()
 	var isUp atomic.Bool
 	b.do = func(_ context.Context, t Task) Result {
 		if t.Site == "weekly" || isUp.Load() {

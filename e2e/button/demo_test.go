@@ -77,7 +77,7 @@ func TestTimes(t *testing.T) {
 			return [request.startTime - start, request.duration, end - start];
 		})()`)
 		t.Logf("looked-up domain: request after %.0f ms, answered in %.1f ms, button after %.0f ms", waits[0], waits[1], waits[2])
-		if waits[0] < 400 {
+		if waits[0] < 398 { // browsers round times, each on its own
 			t.Errorf("asked after %.0f ms, want 400 or more", waits[0])
 		}
 		asked, shown = min(asked, waits[0]), min(shown, waits[2]-waits[0]-waits[1])

@@ -58,7 +58,7 @@ func TestClosedConnections(t *testing.T) {
 // While there is no server for longer, nobody waits.
 func TestFailover(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
-		testFailover(t, outage{700 * time.Millisecond, 3 * time.Second, time.Second}, func(source string) string { return source })
+		testFailover(t, outage{700 * time.Millisecond, 5 * time.Second, time.Second}, func(source string) string { return source })
 	})
 	for _, mode := range []string{"session", "transaction"} {
 		t.Run(mode, func(t *testing.T) { // it tries to connect each second, and lets queries wait for itself
@@ -117,9 +117,12 @@ func testFailover(t *testing.T, of outage, through func(source string) string) {
 	if failures, took := ask(callers); len(failures) != callers || took > of.first {
 		t.Errorf("%d of %d callers failed within %s, want all in %s", len(failures), callers, took, of.first)
 	}
-	if failures, took := ask(callers); len(failures) != callers || took > of.later {
-		t.Errorf("%d of %d later callers failed within %s, want all in %s", len(failures), callers, took, of.later)
-	}
+	wait.Until(t, func() string { // a busy machine is slow now and then, callers who wait for each other always are
+		if failures, took := ask(callers); len(failures) != callers || took > of.later {
+			return fmt.Sprintf("%d of %d later callers failed within %s, want all in %s", len(failures), callers, took, of.later)
+		}
+		return ""
+	})
 	wait.Until(t, func() string {
 		if left := db.Write.Stats().OpenConnections; left > 0 {
 			return fmt.Sprintf("%d attempts to connect are under way, or are to be made", left)
@@ -131,7 +134,14 @@ func testFailover(t *testing.T, of outage, through func(source string) string) {
 		failures, _ := ask(1)
 		return strings.Join(failures, "")
 	})
-	if failures, took := ask(callers); len(failures) > 0 || took > time.Second {
-		t.Errorf("callers failed within %s: %q, want none once the server is there again", took, failures)
-	}
+	wait.Until(t, func() string {
+		failures, took := ask(callers)
+		if len(failures) > 0 {
+			t.Fatalf("callers failed: %q, want none once the server is there again", failures)
+		}
+		if took > time.Second {
+			return fmt.Sprintf("callers waited for %s once the server is there again", took)
+		}
+		return ""
+	})
 }

@@ -104,10 +104,14 @@ func TestNoConnectionLeft(t *testing.T) {
 			t.Errorf("got the error %v, want one that begins with %q, once, and stands for a store that is away", err, before+want)
 		}
 	}
-	running, err := database.Open(t.Context(), database.Postgres, u.String())
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
+	var running *database.DB
+	wait.Until(t, func() string { // the backend of its first connection may not have ended when it opens the next
+		var err error
+		if running, err = database.Open(t.Context(), database.Postgres, u.String()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	defer func() { _ = running.Close() }()
 	conn, err := running.Write.Conn(t.Context())
 	if err != nil {

@@ -44,7 +44,7 @@ func TestListRepeats(t *testing.T) {
 			b := membertest.New(t, dbtest.SQLite(t))
 			c := carousel{platformtest.New(), test.pages, test.repeated, new(int)}
 			sync := b.NewEdge(inbound.Site{Platform: c}, time.Minute).Sync
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			got, err := sync.Import(ctx, membertest.Site, b.Store, false, func(int, int) {})
 			if !errors.Is(err, inbound.ErrListRepeats) || got.Added != 3*test.pages {
@@ -64,7 +64,7 @@ func TestListRepeats(t *testing.T) {
 // An operator is told that the list of members has no end.
 func TestListRepeatsIsLogged(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var logged string
 	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "msg"}), zapcore.AddSync(writer(func(line []byte) {

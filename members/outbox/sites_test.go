@@ -75,7 +75,7 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	for range 4 {
 		<-calls
 	}
-	queue(b, "quick", 100)
+	queue(b, "quick", 20)
 	o.Wake()
 	left := func(site string) string {
 		n, err := o.Count(t.Context(), site)

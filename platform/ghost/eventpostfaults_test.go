@@ -134,7 +134,7 @@ func (g *faulty) start(t *testing.T) *Client {
 	timeout := time.Minute
 	for _, list := range g.faults {
 		if slices.ContainsFunc(list, func(f fault) bool { return f.hangs }) {
-			timeout = time.Second
+			timeout = 5 * time.Second
 		}
 	}
 	return newClient(t, Config{URL: server.URL, AdminKey: testKey, Timeout: timeout})

@@ -52,6 +52,11 @@ func TestTestEvents(t *testing.T) {
 	} {
 		status = test.status
 		missing, err := client.TestEvents(t.Context(), url)
+		for i := 0; i < 5 && strings.Contains(textOf(err), "did not send it within"); i++ { // a busy Ghost takes longer
+			var isMissing bool
+			isMissing, err = client.TestEvents(t.Context(), url)
+			missing = missing || isMissing
+		}
 		if text := textOf(err); text != test.want || missing != test.missing {
 			t.Errorf("%s: missing %v, %q", test.name, missing, text)
 		}
@@ -85,8 +90,8 @@ func textOf(err error) string {
 func TestExamine(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	got, err := client.Examine(t.Context())
-	if err != nil || !strings.HasPrefix(got.Name, "Ghost ") || got.Ahead.Abs() > time.Second {
-		t.Errorf("Examine: got %+v, %v, want the name to begin with Ghost, and a clock within a second", got, err)
+	if err != nil || !strings.HasPrefix(got.Name, "Ghost ") || got.Ahead.Abs() > time.Minute {
+		t.Errorf("Examine: got %+v, %v, want the name to begin with Ghost, and a clock within a minute", got, err)
 	}
 	stranger := realConfig(t)
 	stranger.AdminKey = testKey
@@ -103,9 +108,8 @@ func TestExamineWhatAnswers(t *testing.T) {
 	type response struct {
 		status int
 		body   string
-		date   time.Time
+		ahead  time.Duration
 	}
-	now := time.Now()
 	config := `{"config":{"version":"6.22.0"}}`
 	for _, test := range []struct {
 		name     string
@@ -113,26 +117,26 @@ func TestExamineWhatAnswers(t *testing.T) {
 		want     platform.Examination
 		err      string
 	}{
-		{"Ghost", response{200, config, now}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
-		{"its clock is fast", response{200, config, now.Add(time.Hour)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
-		{"its clock is slow", response{200, config, now.Add(-90 * time.Second)}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
-		{"another server", response{200, `{}`, now}, platform.Examination{}, "what answers is not Ghost: it has no version"},
+		{"Ghost", response{200, config, 0}, platform.Examination{Name: "Ghost 6.22.0"}, ""},
+		{"its clock is fast", response{200, config, time.Hour}, platform.Examination{Name: "Ghost 6.22.0", Ahead: time.Hour}, ""},
+		{"its clock is slow", response{200, config, -90 * time.Second}, platform.Examination{Name: "Ghost 6.22.0", Ahead: -90 * time.Second}, ""},
+		{"another server", response{200, `{}`, 0}, platform.Examination{}, "what answers is not Ghost: it has no version"},
 		{
 			"a token that is old there",
-			response{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, now},
+			response{401, `{"errors":[{"type":"UnauthorizedError","code":"INVALID_JWT","message":"Invalid token: maxAge exceeded"}]}`, 0},
 			platform.Examination{},
 			"one of the two clocks is wrong, because Ghost takes the token for an old one: Ghost answers 401 UnauthorizedError INVALID_JWT Invalid token: maxAge exceeded",
 		},
-		{"in trouble", response{500, ``, now}, platform.Examination{}, "Ghost answers 500"},
+		{"in trouble", response{500, ``, 0}, platform.Examination{}, "Ghost answers 500"},
 	} {
 		ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", test.response.date.UTC().Format(http.TimeFormat))
+			w.Header().Set("Date", time.Now().Add(test.response.ahead).UTC().Format(http.TimeFormat))
 			w.WriteHeader(test.response.status)
 			_, _ = io.WriteString(w, test.response.body)
 		}))
 		got, err := newClient(t, Config{URL: ghost.URL, AdminKey: testKey}).Examine(t.Context())
 		ghost.Close()
-		within := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() <= time.Second })
+		within := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() <= 10*time.Second })
 		if diff := cmp.Diff(test.want, got, within); diff != "" || textOf(err) != test.err {
 			t.Errorf("%s: got error %v, want %q; (-want +got):\n%s", test.name, err, test.err, diff)
 		}

@@ -67,8 +67,8 @@ func Open(folder string, options ...string) (*Server, error) {
 }
 
 // StartSentinel starts a Sentinel, with options such as "requirepass x", that watches a
-// server under the name of mymaster. It takes a server for dead that is silent for half a
-// second, and needs no other Sentinel's opinion.
+// server under the name of mymaster. It takes a server for dead that is silent for two
+// seconds, and needs no other Sentinel's opinion.
 func StartSentinel(t testing.TB, server *Server, options ...string) *Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(server.Address)
@@ -79,7 +79,7 @@ func StartSentinel(t testing.TB, server *Server, options ...string) *Server {
 	s.config = filepath.Join(s.folder, "sentinel.conf")
 	lines := append([]string{
 		"bind 127.0.0.1", "dir " + s.folder, "sentinel monitor mymaster " + host + " " + port + " 1",
-		"sentinel down-after-milliseconds mymaster 500", "sentinel failover-timeout mymaster 2000",
+		"sentinel down-after-milliseconds mymaster 2000", "sentinel failover-timeout mymaster 2000",
 	}, options...)
 	if err := os.WriteFile(s.config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
@@ -97,7 +97,7 @@ func StartCluster(t testing.TB) (nodes []*Server) {
 	t.Helper()
 	create := []string{"--cluster", "create"}
 	for range 3 {
-		node := Start(t, "--cluster-enabled yes", "--cluster-require-full-coverage no", "--cluster-node-timeout 1000", "--cluster-port "+freeport.New(t))
+		node := Start(t, "--cluster-enabled yes", "--cluster-require-full-coverage no", "--cluster-node-timeout 5000", "--cluster-port "+freeport.New(t))
 		nodes, create = append(nodes, node), append(create, node.Address)
 	}
 	out, err := exec.Command("redis-cli", append(create, "--cluster-yes")...).CombinedOutput()
