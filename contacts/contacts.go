@@ -17,7 +17,7 @@ import (
 var migrations embed.FS
 
 // Schema is the table of this package.
-var Schema = database.Schema{Name: "contacts", Files: migrations}
+var Schema = database.Schema{Name: "contacts", Files: migrations, Sites: []string{"contacts"}}
 
 // Outcome is what became of a request to a platform.
 type Outcome string
@@ -74,7 +74,6 @@ const (
 	listLongest  = `SELECT ` + columns + ` FROM contacts WHERE outcome <> 'responds' AND outcome = $1 ORDER BY since, site LIMIT $2`
 	countFailing = `SELECT outcome, COUNT(*) FROM contacts WHERE outcome <> 'responds' GROUP BY outcome`
 	forgetOld    = `DELETE FROM contacts WHERE outcome <> 'responds' AND asked_at < $1`
-	forgetSite   = `DELETE FROM contacts WHERE site = $1`
 )
 
 func scan(row database.Row) (c Contact, err error) {
@@ -128,10 +127,4 @@ func (s *SQL) RespondedAt(ctx context.Context, sites []string) (map[string]time.
 		return err
 	}, q.Text, q.Args...)
 	return known, database.Wrap("finding when platforms responded", err)
-}
-
-// Forget deletes the contact of a site that is not served any more.
-func (s *SQL) Forget(ctx context.Context, site string) error {
-	_, err := s.db.Write.ExecContext(ctx, forgetSite, site)
-	return database.Wrap("deleting the contact of site "+site, err)
 }

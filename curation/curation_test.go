@@ -414,7 +414,7 @@ func TestForget(t *testing.T) {
 		for _, site := range []string{"daily", "weekly"} {
 			keep(t, c, site, "#hero", "1")
 		}
-		if err := errors.Join(c.store.Forget(t.Context(), "daily"), c.work.Forget(t.Context(), "daily")); err != nil {
+		if err := errors.Join(Schema.Forget(t.Context(), db, "daily"), work.Schema.Forget(t.Context(), db, "daily")); err != nil {
 			t.Fatalf("errors.Join: %v", err)
 		}
 		for site, want := range map[string]int{"daily": 0, "weekly": 1} {

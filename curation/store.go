@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"fmt"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -35,7 +34,7 @@ type Move struct {
 var migrations embed.FS
 
 // Schema is the tables of this package, which come after those of [work.Schema].
-var Schema = database.Schema{Name: "curation", Files: migrations}
+var Schema = database.Schema{Name: "curation", Files: migrations, Sites: []string{"curation_moves"}}
 
 // SQL keeps moves in a database until the platform has them. It may be used by many
 // goroutines, and by several processes, at once.
@@ -67,8 +66,6 @@ const (
 
 	// It may have been asked for anew by now.
 	doneMove = `DELETE FROM curation_moves WHERE site = $1 AND identity = $2 AND revision = $3`
-
-	forgetMoves = `DELETE FROM curation_moves WHERE site = $1`
 )
 
 // want keeps a move, in place of one of the same tag, by whichever of its names, and enqueues
@@ -147,14 +144,6 @@ func (s *SQL) refused(ctx context.Context, tx *sql.Tx, m Move, reason string) er
 // IsKept reports whether there are moves of a site.
 func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
 	return s.db.HasSite(ctx, site, "curation_moves")
-}
-
-// Forget deletes all that is kept of a site that is not served any more.
-func (s *SQL) Forget(ctx context.Context, site string) error {
-	if _, err := s.db.Write.ExecContext(ctx, forgetMoves, site); err != nil {
-		return fmt.Errorf("deleting the moves of site %s: %w", site, err)
-	}
-	return s.history.Forget(ctx, site)
 }
 
 func moveOf(site, tag, post string) Move {

@@ -7,8 +7,15 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/contacts"
+	"github.com/lychgate/caddy-lychgate/curation"
+	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 const (
@@ -23,13 +30,17 @@ const (
 	purgeTimeout = 5 * time.Minute
 )
 
+// purged are the tables of sites besides those of members.
+var purged = []database.Schema{contacts.Schema, themes.Schema, curation.Schema, events.Schema, history.Schema, work.Schema}
+
 // purger deletes what is kept of removed sites.
 type purger struct {
 	sites      *sites.SQL
 	now        func() time.Time // by the store's clock
 	logger     *zap.Logger
 	configured map[string]*Site // of the configuration, by name
-	forgets    []func(ctx context.Context, site string) error
+	db         *database.DB
+	members    *memberstore.SQL
 	kept       []func(ctx context.Context, site string) (bool, error)
 }
 
@@ -78,8 +89,11 @@ func (p *purger) purgeOne(ctx context.Context, delay time.Duration) error {
 		return err
 	}
 	if p.configured[removed.Name] == nil { // which goes on with what is kept
-		for _, forget := range p.forgets { // whether or not this edge has a directive for it
-			if err := forget(ctx, removed.Name); err != nil {
+		if err := p.members.Forget(ctx, removed.Name); err != nil {
+			return err
+		}
+		for _, schema := range purged { // whether or not this edge has a directive for it
+			if err := schema.Forget(ctx, p.db, removed.Name); err != nil {
 				return err
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/contacts"
 	"github.com/lychgate/caddy-lychgate/curation"
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -113,10 +112,6 @@ func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	if err != nil {
 		return err
 	}
-	contacts, err := contacts.NewSQL(ctx, db)
-	if err != nil {
-		return err
-	}
 	trouble, err := trouble.Open(ctx, db)
 	if err != nil {
 		return err
@@ -124,10 +119,7 @@ func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	s.updater.uses.trouble.Store(trouble)
 	s.purger = &purger{
 		sites: store, now: db.Now, logger: s.base.Logger, configured: s.served.byName,
-		forgets: []func(context.Context, string) error{
-			members.Forget, contacts.Forget, themes.Forget, curation.Forget, events.Forget, s.base.store.work.Load().Forget,
-			func(ctx context.Context, site string) error { return registration.Forget(ctx, db, site) },
-		},
+		db: db, members: members,
 		kept: []func(context.Context, string) (bool, error){
 			members.IsKept, themes.IsKept, curation.IsKept, events.IsKept,
 			func(ctx context.Context, site string) (bool, error) { return registration.IsKept(ctx, db, site) },

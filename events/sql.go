@@ -20,7 +20,9 @@ import (
 var migrations embed.FS
 
 // Schema is the tables of this package.
-var Schema = database.Schema{Name: "events", Files: migrations}
+var Schema = database.Schema{Name: "events", Files: migrations, Sites: []string{
+	"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registration_labels",
+}}
 
 // SQL is a [Store] on a database, by whose clock it goes.
 type SQL struct {
@@ -85,10 +87,6 @@ const (
 	attendEvent   = `INSERT INTO events_editors (site, event, editor, name, seen_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (site, event, editor) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at`
 	listEditors = `SELECT name FROM events_editors WHERE site = $1 AND event = $2 AND editor <> $3 AND seen_at >= $4 ORDER BY name LIMIT 20`
-
-	forgetEvents = `DELETE FROM events WHERE site = $1`
-	forgetSite   = `DELETE FROM events_sites WHERE site = $1`
-	forgetAll    = `DELETE FROM events_editors WHERE site = $1`
 )
 
 // findBodies has room for PublicBatch IDs.
@@ -408,16 +406,6 @@ func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 // IsKept reports whether there are events, or a history of some, of a site.
 func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
 	return s.db.HasSite(ctx, site, "events", "history")
-}
-
-// Forget deletes all that is kept of a site that is not served any more.
-func (s *SQL) Forget(ctx context.Context, site string) error {
-	for _, text := range []string{forgetEvents, forgetSite, forgetAll} {
-		if _, err := s.db.Write.ExecContext(ctx, text, site); err != nil {
-			return wrap("deleting the events of site "+site, err)
-		}
-	}
-	return s.history.Forget(ctx, site)
 }
 
 var _ Store = (*SQL)(nil)

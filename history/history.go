@@ -19,7 +19,7 @@ import (
 var migrations embed.FS
 
 // Schema is the table of this package.
-var Schema = database.Schema{Name: "history", Files: migrations}
+var Schema = database.Schema{Name: "history", Files: migrations, Sites: []string{"history"}}
 
 const (
 	// Most is how many entries of a thing are kept: 5 KB.
@@ -81,7 +81,6 @@ const (
 	dropMore = `DELETE FROM history` + ofThing + ` AND at < (SELECT MIN(at) FROM (SELECT at FROM history` + ofThing + ` ORDER BY at DESC, id DESC LIMIT $4) AS kept)`
 	dropOld  = `DELETE FROM history WHERE at < $1`
 	drop     = `DELETE FROM history` + ofThing
-	dropAll  = `DELETE FROM history WHERE site = $1`
 )
 
 // Add keeps an entry with the time of the store, in the transaction that does what it says. An entry
@@ -159,10 +158,4 @@ func (l *Log) read(ctx context.Context, query string, args ...any) (map[string][
 func (*Log) Drop(ctx context.Context, tx *sql.Tx, of Thing) error {
 	_, err := tx.ExecContext(ctx, drop, of.Site, of.Kind, of.Key)
 	return database.Wrap("deleting a history", err)
-}
-
-// Forget deletes all entries of a site that is not served any more.
-func (l *Log) Forget(ctx context.Context, site string) error {
-	_, err := l.db.Write.ExecContext(ctx, dropAll, site)
-	return database.Wrap("deleting the history of site "+site, err)
 }

@@ -161,14 +161,14 @@ func TestForgetSite(t *testing.T) {
 		if diff := cmp.Diff(one, rows("daily")); diff != "" {
 			t.Fatalf("rows before (-want +got):\n%s", diff)
 		}
-		if err := Forget(t.Context(), db, "weekly"); err != nil {
-			t.Fatalf("Forget: %v", err)
+		if err := events.Schema.Forget(t.Context(), db, "weekly"); err != nil {
+			t.Fatalf("events.Schema.Forget: %v", err)
 		}
 		if diff := cmp.Diff(one, rows("daily")); diff != "" {
 			t.Errorf("rows after another site is gone (-want +got):\n%s", diff)
 		}
-		if err := Forget(t.Context(), db, "daily"); err != nil {
-			t.Fatalf("Forget: %v", err)
+		if err := events.Schema.Forget(t.Context(), db, "daily"); err != nil {
+			t.Fatalf("events.Schema.Forget: %v", err)
 		}
 		if diff := cmp.Diff(map[string]int{"registrations": 0, "registrations_taken": 0, "registration_labels": 0}, rows("daily")); diff != "" {
 			t.Errorf("rows after the site is gone (-want +got):\n%s", diff)

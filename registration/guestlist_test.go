@@ -145,8 +145,8 @@ func TestWhenStaffMayAdd(t *testing.T) {
 			"deleted":            {func(e *events.Event) { e.Status = "deleted" }, events.ErrNotFound},
 		} {
 			t.Run(name, func(t *testing.T) {
-				store := want[*events.SQL](t)(events.NewSQL(t.Context(), db))
-				if err := errors.Join(store.Forget(t.Context(), "daily"), Forget(t.Context(), db, "daily")); err != nil {
+				want[*events.SQL](t)(events.NewSQL(t.Context(), db))
+				if err := events.Schema.Forget(t.Context(), db, "daily"); err != nil {
 					t.Fatalf("forgetting the site: %v", err)
 				}
 				l := openList(t, db, nil)

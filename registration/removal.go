@@ -39,16 +39,6 @@ func IsKept(ctx context.Context, db *database.DB, site string) (bool, error) {
 	return db.HasSite(ctx, site, "registrations")
 }
 
-// Forget deletes all that is kept of a site that is not served any more.
-func Forget(ctx context.Context, db *database.DB, site string) error {
-	for _, text := range []string{forgetRegistrations, forgetTaken, forgetLabels} {
-		if _, err := db.Write.ExecContext(ctx, text, site); err != nil {
-			return database.Wrap("deleting the registrations of site "+site, err)
-		}
-	}
-	return nil
-}
-
 const (
 	// countForgotten comes first: its rows are what other changes of the lists wait for.
 	countForgotten = `UPDATE registrations_taken SET version = version + 1
@@ -60,7 +50,4 @@ const (
 
 	removeRegistrations = `DELETE FROM registrations WHERE site = $1 AND event = $2`
 	removeTaken         = `DELETE FROM registrations_taken WHERE site = $1 AND event = $2`
-	forgetRegistrations = `DELETE FROM registrations WHERE site = $1`
-	forgetTaken         = `DELETE FROM registrations_taken WHERE site = $1`
-	forgetLabels        = `DELETE FROM registration_labels WHERE site = $1`
 )

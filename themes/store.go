@@ -103,7 +103,7 @@ type Store interface {
 var migrations embed.FS
 
 // Schema is the tables of this package.
-var Schema = database.Schema{Name: "themes", Files: migrations}
+var Schema = database.Schema{Name: "themes", Files: migrations, Sites: []string{"themes"}}
 
 // SQL is a [Store] on a database.
 type SQL struct{ db *database.DB }
@@ -132,7 +132,6 @@ const (
 	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, finding_count = NULL, updated_at = 0, known_good_at = 0, curation_at = 0, unread_at = 0, unread = '', changed = $3
 		WHERE site = $1 AND name = $2 AND changed < $3`
 	markUnread = `UPDATE themes SET unread_at = CASE WHEN unread_at > 0 AND unread_at >= updated_at THEN unread_at ELSE $3 END, unread = $4 WHERE site = $1 AND name = $2`
-	forgetSite = `DELETE FROM themes WHERE site = $1`
 )
 
 // Find is described at [Store].
@@ -196,14 +195,6 @@ func (s *SQL) Clear(ctx context.Context, seq Sequence, site, name string) error 
 // IsKept reports whether there are themes of a site.
 func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
 	return s.db.HasSite(ctx, site, "themes")
-}
-
-// Forget deletes all that is kept of a site that is not served any more.
-func (s *SQL) Forget(ctx context.Context, site string) error {
-	if _, err := s.db.Write.ExecContext(ctx, forgetSite, site); err != nil {
-		return fmt.Errorf("deleting the themes of site %s: %w", site, err)
-	}
-	return nil
 }
 
 func scan(row database.Row) (Theme, error) {

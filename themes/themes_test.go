@@ -190,7 +190,7 @@ func TestForget(t *testing.T) {
 		}
 		store := s.Store.(*SQL)
 		forget := func(context.Context) ([]byte, error) {
-			return []byte(clean("B")), store.Forget(t.Context(), "daily")
+			return []byte(clean("B")), Schema.Forget(t.Context(), store.db, "daily")
 		}
 		if _, err := s.Take(t.Context(), "nightly", forget); err != nil {
 			t.Fatalf("error %v, want none", err)

@@ -495,8 +495,8 @@ func TestCounts(t *testing.T) {
 		if diff := cmp.Diff(map[string]map[string]int{"daily": {"moves": 2}, "weekly": {"posts": 1}}, got); diff != "" || err != nil {
 			t.Errorf("want -, got +: %s; %v", diff, err)
 		}
-		if err := b.Forget(t.Context(), "daily"); err != nil {
-			t.Fatalf("b.Forget: %v", err)
+		if err := Schema.Forget(t.Context(), db, "daily"); err != nil {
+			t.Fatalf("Schema.Forget: %v", err)
 		}
 		var n int
 		if err := db.Read.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM work`).Scan(&n); err != nil || n != 1 {

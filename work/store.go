@@ -19,7 +19,7 @@ var migrations embed.FS
 
 // Schema is the table of this package. Tables of packages whose migrations write into it come
 // after it.
-var Schema = database.Schema{Name: "work", Files: migrations}
+var Schema = database.Schema{Name: "work", Files: migrations, Sites: []string{"work"}}
 
 const (
 	// leaseTime is how long a process has a task whose lease it does not prolong: how long a
@@ -73,9 +73,8 @@ const (
 	countAll    = `SELECT site, kind, COUNT(*) FROM work WHERE` + isPending + ` GROUP BY site, kind`
 	makeDue     = `UPDATE work SET due_at = $2 WHERE site = $1 AND` + isPending
 
-	giveUpTask  = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
-	purgeTasks  = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
-	forgetTasks = `DELETE FROM work WHERE site = $1`
+	giveUpTask = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
+	purgeTasks = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
 
 	leaseSite = `INSERT INTO work_turns (site, kind, holder, leased_until) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (site, kind) DO UPDATE SET holder = excluded.holder, leased_until = excluded.leased_until

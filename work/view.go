@@ -59,9 +59,3 @@ func (q *Queue) Paused() map[string]time.Time {
 	}
 	return paused
 }
-
-// Forget removes all work of a site that is not served any more.
-func (q *Queue) Forget(ctx context.Context, site string) error {
-	_, err := q.db.Write.ExecContext(ctx, forgetTasks, site)
-	return database.Wrap("removing the work of site "+site, err)
-}

@@ -18,6 +18,17 @@ import (
 type Schema struct {
 	Name  string
 	Files fs.FS
+	Sites []string // the tables with rows of sites, by a column site
+}
+
+// Forget deletes all rows of a site that is not served any more.
+func (s Schema) Forget(ctx context.Context, db *DB, site string) error {
+	for _, table := range s.Sites {
+		if _, err := db.Write.ExecContext(ctx, "DELETE FROM "+table+" WHERE site = $1", site); err != nil {
+			return Wrap("deleting what is kept of site "+site+" in "+table, err)
+		}
+	}
+	return nil
 }
 
 // Migrate brings the tables up to date. Several processes may do this at once. Tables of a
