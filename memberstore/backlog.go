@@ -9,36 +9,8 @@ import (
 
 // This file finds sites whose members or webhooks are in trouble, without a query for each site.
 
-// Backlog is how many members of a site are pending, and since when the first of them is.
-type Backlog struct {
-	Site    string
-	Members int
-	Oldest  time.Time
-}
-
-// backlogs goes by the index of pending records.
-const backlogs = `SELECT site, count(*), min(updated_at) FROM members WHERE applied < version`
-
-const nextBacklogs = backlogs + ` AND %[1]s GROUP BY site HAVING min(updated_at) < $1 ORDER BY %[2]s %[3]s`
-
-// Backlogs lists sites with a member who was pending before a time already.
-func (s queue) Backlogs(ctx context.Context, before time.Time, page database.SitePage) ([]Backlog, error) {
-	query, args := page.In(s.db, nextBacklogs, database.Millis(before))
-	list, err := database.List(ctx, s.db.Read, scanBacklog, query, args...)
-	return list, database.Wrap("listing sites with pending members", err)
-}
-
-// LongestBacklogs lists the sites that have had a member pending for longest.
-func (s queue) LongestBacklogs(ctx context.Context, before time.Time, limit int) ([]Backlog, error) {
-	list, err := database.List(ctx, s.db.Read, scanBacklog, backlogs+` GROUP BY site HAVING min(updated_at) < $1 ORDER BY min(updated_at), site LIMIT $2`,
-		database.Millis(before), limit)
-	return list, database.Wrap("listing sites with pending members", err)
-}
-
-func scanBacklog(row database.Row) (b Backlog, err error) {
-	err = row.Scan(&b.Site, &b.Members, database.Time(&b.Oldest))
-	return b, err
-}
+// Backlogs are the pending members.
+var Backlogs = database.Backlogs{From: "members WHERE applied < version", Since: "updated_at"}
 
 // IsKept reports whether there are members or integrations of a site.
 func (s syncing) IsKept(ctx context.Context, site string) (bool, error) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/work"
+	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
 // longestRead is how many sites are read for the longest ones, since some may not be served any more.
@@ -31,16 +31,12 @@ func (s *Store) longest(ctx context.Context, of State) (list []Entry, err error)
 		}
 		return list, err
 	}
-	before := s.db.Now().Add(-PendingAfter)
-	records, err := s.members.LongestBacklogs(ctx, before, longestRead)
+	list, err = s.addUp(func(of database.Backlogs, before time.Time) ([]database.Backlog, error) {
+		return of.Longest(ctx, s.db, before, longestRead)
+	})
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := work.LongestBacklogs(ctx, s.db, before, longestRead)
-	if err != nil {
-		return nil, err
-	}
-	list = addUp(records, tasks)
 	slices.SortFunc(list, func(a, b Entry) int {
 		return cmp.Or(a.Since.Compare(*b.Since), cmp.Compare(a.Site, b.Site))
 	})

@@ -106,39 +106,38 @@ func stateOf(of contacts.Outcome) State {
 	return PlatformAway
 }
 
-// listPending adds up members and other work, which are in two tables.
 func (s *Store) listPending(ctx context.Context, _ State, page database.SitePage) ([]Entry, error) {
-	before := s.db.Now().Add(-PendingAfter)
-	records, err := s.members.Backlogs(ctx, before, page)
+	list, err := s.addUp(func(of database.Backlogs, before time.Time) ([]database.Backlog, error) {
+		return of.List(ctx, s.db, before, page)
+	})
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := work.Backlogs(ctx, s.db, before, page)
-	if err != nil {
-		return nil, err
-	}
-	list := addUp(records, tasks)
 	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Site, b.Site) })
 	return list[:min(len(list), page.Most)], nil
 }
 
-func addUp(records []memberstore.Backlog, tasks []work.Backlog) (list []Entry) {
+// addUp adds up members and other work, which are in two tables.
+func (s *Store) addUp(read func(of database.Backlogs, before time.Time) ([]database.Backlog, error)) (list []Entry, err error) {
 	at := make(map[string]int)
-	for _, b := range records {
-		at[b.Site] = len(list)
-		list = append(list, Entry{b.Site, Reason{State: WritesPending, Since: known(b.Oldest), Pending: b.Members}})
-	}
-	for _, b := range tasks {
-		i, ok := at[b.Site]
-		if !ok {
-			list = append(list, Entry{b.Site, Reason{State: WritesPending, Since: known(b.Oldest), Pending: b.Tasks}})
-			continue
+	for _, of := range []database.Backlogs{memberstore.Backlogs, work.Backlogs} {
+		backlogs, err := read(of, s.db.Now().Add(-PendingAfter))
+		if err != nil {
+			return nil, err
 		}
-		if list[i].Pending += b.Tasks; b.Oldest.Before(*list[i].Since) {
-			list[i].Since = known(b.Oldest)
+		for _, b := range backlogs {
+			i, ok := at[b.Site]
+			if !ok {
+				at[b.Site] = len(list)
+				list = append(list, Entry{b.Site, Reason{State: WritesPending, Since: known(b.Oldest), Pending: b.Pending}})
+				continue
+			}
+			if list[i].Pending += b.Pending; b.Oldest.Before(*list[i].Since) {
+				list[i].Since = known(b.Oldest)
+			}
 		}
 	}
-	return list
+	return list, nil
 }
 
 func (s *Store) listWebhooks(ctx context.Context, _ State, page database.SitePage) (list []Entry, err error) {

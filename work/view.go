@@ -12,6 +12,9 @@ import (
 
 // This file shows what is pending and what was refused.
 
+// Backlogs are the pending tasks of all kinds.
+var Backlogs = database.Backlogs{From: "work WHERE" + isPending, Since: "since"}
+
 // Pending lists what is pending of a site, what is tried first before others, and counts
 // all by kind.
 func (q *Queue) Pending(ctx context.Context, site string, most int) ([]Task, map[string]int, error) {
