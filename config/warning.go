@@ -1,41 +1,25 @@
 package config
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 )
 
-// Warning is something that may be meant but seldom is. Its fields are for a log.
+// Warning is something that may be meant but seldom is. Its fields are for a log: each name, and then its value, which is
+// a string or a list of strings.
 type Warning struct {
 	Message string
-	Fields  []Field
+	Fields  []any
 }
 
-// Field is a value of a [Warning]: a string, or a list of strings.
-type Field struct {
-	Name  string
-	Value any
-}
-
-// NewWarning takes fields as in a log line: each name, and then its value.
-func NewWarning(message string, fields ...any) Warning {
-	w := Warning{Message: message}
-	for i := 0; i < len(fields); i += 2 {
-		w.Fields = append(w.Fields, Field{Name: fields[i].(string), Value: fields[i+1]})
-	}
-	return w
-}
+// NewWarning takes fields as in a log line.
+func NewWarning(message string, fields ...any) Warning { return Warning{message, fields} }
 
 func (w Warning) String() string {
 	var said []string
-	for _, field := range w.Fields {
-		said = append(said, strings.ReplaceAll(field.Name, "_", " ")+": "+textOf(field.Value))
+	for field := range slices.Chunk(w.Fields, 2) {
+		said = append(said, strings.ReplaceAll(fmt.Sprint(field[0]), "_", " ")+": "+fmt.Sprint(field[1]))
 	}
 	return w.Message + " (" + strings.Join(said, ", ") + ")"
-}
-
-func textOf(value any) string {
-	if list, ok := value.([]string); ok {
-		return "[" + strings.Join(list, " ") + "]"
-	}
-	return value.(string)
 }

@@ -84,11 +84,7 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 
 func (a *App) log(warnings []config.Warning) {
 	for _, w := range warnings {
-		var fields []zap.Field
-		for _, field := range w.Fields {
-			fields = append(fields, zap.Any(field.Name, field.Value))
-		}
-		a.logger.Warn(w.Message, fields...)
+		a.logger.Sugar().Warnw(w.Message, w.Fields...)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestHostileResponsesTakeLittleMemory(t *testing.T) {
 		{"posts", func(text []byte) { _ = decode(text, new(posts)) }},
 		{"posts", func(text []byte) { _ = decode(text, new(eventPosts)) }},
 		{"tags", func(text []byte) { _ = decode(text, new(tags)) }},
-		{"labels", func(text []byte) { _ = decode(text, new(labelList)) }},
+		{"labels", func(text []byte) { _ = decode(text, new(labels)) }},
 		{"newsletters", func(text []byte) { _ = decode(text, new(struct{ Newsletters []struct{ ID, Status string } })) }},
 		{"webhooks", func(text []byte) { _ = decode(text, new(webhooks)) }},
 		{"settings", func(text []byte) { _ = decode(text, new(struct{ Settings []setting })) }},

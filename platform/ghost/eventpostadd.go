@@ -21,7 +21,7 @@ func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, ch
 	if err != nil {
 		return platform.EventPost{}, err
 	}
-	if !postID.MatchString(p.ID) {
+	if !isID(p.ID) {
 		return platform.EventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
 	}
 	if err := made(p.ID); err != nil {

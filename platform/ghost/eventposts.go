@@ -113,7 +113,7 @@ func isNumbered(slug, of string) bool {
 var number = regexp.MustCompile(`^[0-9]{1,6}$`)
 
 func (c *eventClient) EventPosts(ctx context.Context, ids []string) (map[string]platform.EventPost, error) {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !postID.MatchString(id) })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !isID(id) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	found := make(map[string]platform.EventPost)
@@ -190,7 +190,7 @@ func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, 
 }
 
 func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, error) {
-	if !postID.MatchString(id) {
+	if !isID(id) {
 		return eventPost{}, platform.ErrNoPost
 	}
 	var response eventPosts
@@ -263,9 +263,7 @@ func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error)
 	if text != "" {
 		query.Set("filter", "name:~"+quote(text))
 	}
-	var response struct {
-		Labels []label `json:"labels"`
-	}
+	var response labels
 	if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &response); err != nil {
 		return nil, err
 	}

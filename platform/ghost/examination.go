@@ -113,13 +113,6 @@ func (c *examiner) TestEvents(ctx context.Context, url string) (missing bool, er
 
 // causeEvent adds a tag for a while, and then returns the webhook as Ghost has it.
 func (c *examiner) causeEvent(ctx, waiting context.Context, wait time.Duration, w webhook) (result webhook, err error) {
-	type tag struct {
-		ID   string `json:"id,omitempty"`
-		Name string `json:"name"`
-	}
-	type tags struct {
-		Tags []tag `json:"tags"`
-	}
 	made := tags{[]tag{{Name: testTag + rand.Text()}}} // Ghost takes each only once
 	if err := c.tags.call(ctx, http.MethodPost, "/tags/", nil, made, &made); err != nil {
 		return webhook{}, fmt.Errorf("adding a tag: %w", err)

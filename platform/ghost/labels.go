@@ -81,19 +81,16 @@ func (c *labelClient) alone(ctx context.Context) (done func(), err error) {
 
 // settleLabels puts in place of each label that which Ghost's database takes it for. A
 // label that is not there it makes, so that the next can be taken for it.
-func (c *labelClient) settleLabels(ctx context.Context, labels *[]label) error {
-	type response struct {
-		Labels []label `json:"labels"`
-	}
-	settled := make([]label, 0, len(*labels))
-	for _, asked := range *labels {
-		var there response
+func (c *labelClient) settleLabels(ctx context.Context, wanted *[]label) error {
+	settled := make([]label, 0, len(*wanted))
+	for _, asked := range *wanted {
+		var there labels
 		query := url.Values{"filter": {"name:" + quote(asked.Name)}, "limit": {"1"}}
 		if err := c.call(ctx, http.MethodGet, "/labels/", query, nil, &there); err != nil {
 			return err
 		}
 		if len(there.Labels) == 0 {
-			err := c.call(ctx, http.MethodPost, "/labels/", nil, response{[]label{asked}}, &there)
+			err := c.call(ctx, http.MethodPost, "/labels/", nil, labels{[]label{asked}}, &there)
 			if _, refused := errors.AsType[*platform.Refusal](err); err != nil && !refused {
 				return err
 			}
@@ -105,10 +102,16 @@ func (c *labelClient) settleLabels(ctx context.Context, labels *[]label) error {
 			settled = append(settled, asked)
 		}
 	}
-	*labels = settled
+	*wanted = settled
 	return nil
 }
 
 type label struct {
-	Name string `json:"name"`
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// labels is the envelope of requests and responses.
+type labels struct {
+	Labels []label `json:"labels"`
 }

@@ -74,8 +74,8 @@ func (c *memberClient) AddLabel(ctx context.Context, id, name string) error {
 
 // Ghost refuses a label that somebody else has just made. That one is used then.
 func (c *memberClient) makeLabel(ctx context.Context, name string) (string, error) {
-	var made labelList
-	err := c.call(ctx, http.MethodPost, "/labels/", nil, map[string]any{"labels": []map[string]string{{"name": name}}}, &made)
+	var made labels
+	err := c.call(ctx, http.MethodPost, "/labels/", nil, labels{[]label{{Name: name}}}, &made)
 	if _, isRefused := errors.AsType[*platform.Refusal](err); isRefused {
 		if label, again := c.labelID(ctx, name); again != nil || label != "" {
 			return label, again
@@ -95,14 +95,7 @@ func (c *memberClient) RemoveLabel(ctx context.Context, id, name string) error {
 	return c.changeLabel(ctx, id, "removeLabel", label)
 }
 
-// labelList is Ghost's response about labels.
-type labelList struct {
-	Labels []struct {
-		ID string `json:"id"`
-	} `json:"labels"`
-}
-
-func (l labelList) first() (string, error) {
+func (l labels) first() (string, error) {
 	if len(l.Labels) == 0 || l.Labels[0].ID == "" {
 		return "", errors.New("asking Ghost for a label: it returned none")
 	}
@@ -111,7 +104,7 @@ func (l labelList) first() (string, error) {
 
 // labelID is "" if there is no such label.
 func (c *memberClient) labelID(ctx context.Context, name string) (string, error) {
-	var found labelList
+	var found labels
 	err := c.call(ctx, http.MethodGet, "/labels/", url.Values{"filter": {"name:" + quote(name)}, "limit": {"1"}}, nil, &found)
 	if err != nil || len(found.Labels) == 0 {
 		return "", err

@@ -203,11 +203,7 @@ func (c *memberClient) GetAll(ctx context.Context, ids []string) ([]platform.Mem
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	quoted := make([]string, 0, len(ids))
-	for _, id := range ids {
-		quoted = append(quoted, quote(id))
-	}
-	list, _, err := c.list(ctx, "id:["+strings.Join(quoted, ",")+"]", len(ids))
+	list, _, err := c.list(ctx, "id:"+oneOf(ids), len(ids))
 	if slices.ContainsFunc(list, func(m platform.Member) bool { return !slices.Contains(ids, m.ID) }) {
 		return nil, errors.New("asking Ghost: it answers with members that it was not asked for; does something in front of it drop the query from a request?")
 	}
@@ -256,7 +252,7 @@ func toWire(c platform.Change) member {
 	if c.Labels != nil {
 		list := make([]label, 0, len(*c.Labels))
 		for _, name := range *c.Labels {
-			list = append(list, label{name})
+			list = append(list, label{Name: name})
 		}
 		w.Labels = &list
 	}

@@ -21,18 +21,14 @@ func (c api) checkNewsletters(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	quoted := make([]string, 0, len(ids))
-	for _, id := range ids {
-		if !isID(id) {
-			return &platform.Refusal{Reason: unknownNewsletter}
-		}
-		quoted = append(quoted, quote(id))
+	if slices.ContainsFunc(ids, func(id string) bool { return !isID(id) }) {
+		return &platform.Refusal{Reason: unknownNewsletter}
 	}
 	var response struct {
 		Newsletters []struct{ ID, Status string }
 	}
 	query := url.Values{
-		"filter": {"id:[" + strings.Join(quoted, ",") + "]"}, "fields": {"id,status"}, "limit": {strconv.Itoa(len(ids))},
+		"filter": {"id:" + oneOf(ids)}, "fields": {"id,status"}, "limit": {strconv.Itoa(len(ids))},
 	}
 	if err := c.call(ctx, http.MethodGet, "/newsletters/", query, nil, &response); err != nil {
 		if errors.Is(err, platform.ErrNotFound) { // which would mean the member

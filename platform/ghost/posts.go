@@ -266,11 +266,8 @@ func noPost(err error) error {
 	return err
 }
 
-// postID is how Ghost's IDs look. It responds to others as if a post were not valid.
-var postID = regexp.MustCompile(`^[0-9a-f]{24}$`)
-
 func (c *postClient) getPost(ctx context.Context, id string) (post, error) {
-	if !postID.MatchString(id) {
+	if !isID(id) {
 		return post{}, platform.ErrNoPost
 	}
 	var response posts
