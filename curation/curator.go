@@ -72,12 +72,7 @@ func (c *Curator) HistoryOf(ctx context.Context, site, tag string) ([]history.En
 // one post, and Ghost refuses two changes of it at once.
 func New(store *SQL, queue *work.Queue, posts func(site string) platform.PostHost, logger *zap.Logger) *Curator {
 	c := &Curator{store: store, work: queue, posts: posts, logger: logger}
-	queue.Handle(work.Kind{Name: Kind, Do: c.sync, Timeout: moveTimeout, IsSerial: true, Platform: func(site string) any {
-		if posts := c.posts(site); posts != nil {
-			return posts
-		}
-		return nil
-	}})
+	queue.Handle(work.Kind{Name: Kind, Do: c.sync, Timeout: moveTimeout, IsSerial: true, Platform: func(site string) any { return c.posts(site) }})
 	return c
 }
 
@@ -170,7 +165,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	isUnasked := err != nil || posts == nil
 	switch {
 	case err == nil && posts == nil:
-		err = errUnserved
+		err = &otherError{"The site is not served any more."}
 	case err == nil:
 		err = apply(ctx, posts, m)
 	}
@@ -196,16 +191,10 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	}}
 }
 
-// errUnserved is of a site that this process does not serve any more.
-var errUnserved = errors.New("the site is not served any more")
-
 // reasonOf is shown to staff.
 func reasonOf(err error) string {
 	if other, ok := errors.AsType[*otherError](err); ok {
 		return other.reason
-	}
-	if errors.Is(err, errUnserved) {
-		return "The site is not served any more."
 	}
 	return work.Unanswered
 }

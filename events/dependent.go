@@ -19,26 +19,6 @@ type Dependent interface {
 	Removed(ctx context.Context, tx *sql.Tx, site, id string) error
 }
 
-type dependents []Dependent
-
-func (all dependents) deleted(ctx context.Context, tx *sql.Tx, e *Event) error {
-	for _, of := range all {
-		if err := of.Deleted(ctx, tx, e.Site, e.ID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (all dependents) removed(ctx context.Context, tx *sql.Tx, e *Event) error {
-	for _, of := range all {
-		if err := of.Removed(ctx, tx, e.Site, e.ID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Find treats an event that somebody has deleted as missing. Errors: ErrNotFound, those of the
 // store.
 func Find(ctx context.Context, store Store, site, id string) (Event, error) {

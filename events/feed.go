@@ -227,7 +227,7 @@ func (f *Feed) respond(ctx context.Context, key pageKey, write func(context.Cont
 	mayRepeat := cached != nil && cached.version == site.version
 	made, err := f.fly(fmt.Sprintf("%d %q", site.version, fmt.Sprint(key)), mayRepeat, func() (any, error) {
 		var p *page
-		err := f.read(ctx, func(ctx context.Context) (err error) {
+		err := f.Read(ctx, func(ctx context.Context) (err error) {
 			if p, err = write(ctx, site); err == nil {
 				p.version, p.until = site.version, time.Now().Add(responseTTL)
 				f.pages.put(p)
@@ -257,9 +257,15 @@ func (c *Cache) response(p *page) *Response {
 	return &Response{io.NewSectionReader(p, 0, p.size), p.etag, p.name, p, c}
 }
 
-// read reads the store on behalf of all readers who wait for it, so one who leaves does not
-// cancel it. Errors: ErrBusy, those of query.
-func (f *Feed) read(ctx context.Context, query func(context.Context) error) error {
+// Settings are those of a site's events, a second old at most. Errors: ErrBusy, those of the store.
+func (f *Feed) Settings(ctx context.Context, site string) (Settings, error) {
+	known, err := f.site(ctx, site, false)
+	return known.settings, err
+}
+
+// Read reads the store on behalf of readers, few of whom are served at once. One who leaves does
+// not cancel it, since others may wait for it. Errors: ErrBusy, those of query.
+func (f *Feed) Read(ctx context.Context, query func(context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
@@ -312,7 +318,7 @@ func (f *Feed) site(ctx context.Context, site string, mayRepeat bool) (siteVersi
 	found, err := f.fly("version "+site, mayRepeat, func() (any, error) {
 		began := time.Now()
 		var now siteVersion
-		err := f.read(ctx, func(ctx context.Context) (err error) {
+		err := f.Read(ctx, func(ctx context.Context) (err error) {
 			now.version, now.settings, err = f.store.Version(ctx, site)
 			return err
 		})

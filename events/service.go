@@ -32,7 +32,7 @@ type Service struct {
 
 	store      Store
 	work       *work.Queue
-	dependents dependents
+	dependents []Dependent
 	listing    *limiter.Limiter
 	by         Editor
 }
@@ -220,8 +220,10 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 		}
 		if e.Status == deleted {
 			noted = string(deleted)
-			if err := s.dependents.deleted(ctx, tx, e); err != nil {
-				return err
+			for _, of := range s.dependents {
+				if err := of.Deleted(ctx, tx, e.Site, e.ID); err != nil {
+					return err
+				}
 			}
 		}
 		if e.Pending != nil || e.wantsPost() && !e.hasLeft() || e.Status == deleted {

@@ -29,7 +29,7 @@ const (
 type Posts struct {
 	*sitePages
 
-	dependents dependents
+	dependents []Dependent
 	logger     *zap.Logger
 	contacts   func(site string, err error)
 
@@ -43,7 +43,7 @@ type polled struct {
 	missed time.Time // since when changes could not be asked for, zero if they could
 }
 
-func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents dependents) *Posts {
+func newPosts(store Store, queue *work.Queue, hosts func(site string) platform.EventHost, logger *zap.Logger, dependents []Dependent) *Posts {
 	s := &Posts{
 		sitePages:  &sitePages{store: store, hosts: hosts, work: queue, publications: newPublications()},
 		dependents: dependents, logger: logger, contacts: func(string, error) {}, polled: make(map[string]polled),
@@ -65,12 +65,7 @@ func (s *Posts) limits(site string) platform.PostLimits {
 }
 
 func (s *Posts) kind() work.Kind {
-	return work.Kind{Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any {
-		if host := s.hosts(site); host != nil {
-			return host
-		}
-		return nil
-	}}
+	return work.Kind{Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any { return s.hosts(site) }}
 }
 
 // await has an event synced that was enqueued, waits a while, and returns it as it is then.
@@ -129,7 +124,11 @@ func (s *Posts) sync(ctx context.Context, t work.Task) work.Result {
 		*now, err = s.store.ChangeIn(ctx, tx, t.Site, t.Key, func(tx *sql.Tx, e *Event) error {
 			e.settle(&sent, p)
 			if e.isOver {
-				return s.dependents.removed(ctx, tx, e)
+				for _, of := range s.dependents {
+					if err := of.Removed(ctx, tx, e.Site, e.ID); err != nil {
+						return err
+					}
+				}
 			}
 			return nil
 		})

@@ -45,12 +45,7 @@ type labels struct {
 func (l *labels) kind() work.Kind {
 	return work.Kind{
 		Name: Kind, Timeout: labelsTimeout, Do: l.do, IsPersonal: true,
-		Platform: func(site string) any {
-			if host := l.hosts(site); host != nil {
-				return host
-			}
-			return nil
-		},
+		Platform: func(site string) any { return l.hosts(site) },
 	}
 }
 
@@ -212,25 +207,6 @@ func (l *labels) exec(ctx context.Context, query string, args ...any) error {
 func enqueueLabels(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, member, email string) error {
 	_, err := queue.Enqueue(ctx, tx, work.Task{Site: site, Kind: Kind, Key: member, Title: email})
 	return err
-}
-
-// enqueueLabelled has all registrants of an event labelled anew who have labels from here,
-// since the event is deleted.
-func enqueueLabelled(ctx context.Context, tx *sql.Tx, queue *work.Queue, site, event string) error {
-	type registrant struct{ member, email string }
-	all, err := database.List(ctx, tx, func(row database.Row) (r registrant, err error) {
-		err = row.Scan(&r.member, &r.email)
-		return r, err
-	}, findLabelled, site, event)
-	if err != nil {
-		return database.Wrap("finding registrants", err)
-	}
-	for _, r := range all {
-		if err := enqueueLabels(ctx, tx, queue, site, r.member, r.email); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 const (

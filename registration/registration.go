@@ -42,10 +42,28 @@ var _ events.Dependent = (*Service)(nil)
 
 // Deleted has the registrants of an event labelled anew who have labels from here.
 func (s *Service) Deleted(ctx context.Context, tx *sql.Tx, site, event string) error {
-	return enqueueLabelled(ctx, tx, s.seats.work, site, event)
+	type registrant struct{ member, email string }
+	all, err := database.List(ctx, tx, func(row database.Row) (r registrant, err error) {
+		err = row.Scan(&r.member, &r.email)
+		return r, err
+	}, findLabelled, site, event)
+	if err != nil {
+		return database.Wrap("finding registrants", err)
+	}
+	for _, r := range all {
+		if err := enqueueLabels(ctx, tx, s.seats.work, site, r.member, r.email); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Removed deletes the registrations for an event.
 func (s *Service) Removed(ctx context.Context, tx *sql.Tx, site, event string) error {
-	return removeSeats(ctx, tx, site, event)
+	for _, text := range []string{removeRegistrations, removeTaken} {
+		if _, err := tx.ExecContext(ctx, text, site, event); err != nil {
+			return database.Wrap("removing registrations", err)
+		}
+	}
+	return nil
 }

@@ -10,16 +10,6 @@ import (
 
 // This file removes registrations: what they say of a member, and those of an event or a site.
 
-// removeSeats deletes the registrations for an event.
-func removeSeats(ctx context.Context, tx *sql.Tx, site, event string) error {
-	for _, text := range []string{removeRegistrations, removeTaken} {
-		if _, err := tx.ExecContext(ctx, text, site, event); err != nil {
-			return database.Wrap("removing registrations", err)
-		}
-	}
-	return nil
-}
-
 // forgetMember removes what registrations say of a member who was deleted. That they registered
 // stays, without saying who they are.
 func forgetMember(ctx context.Context, db *database.DB, site, member string) error {

@@ -106,10 +106,12 @@ func MayManage(p platform.Permissions) bool { return p.ManageManifests }
 // MayAdminister lets those in who manage integrations.
 func MayAdminister(p platform.Permissions) bool { return p.Administer }
 
-// Authorize finds the member of the staff as Member does. Without the permission the error
-// is ErrRole.
+// Authorize finds the member of the staff who sends a request from an address, and what
+// the platform is told of them. The request has to come from a page of this site if it
+// changes anything; a page of another site may not even read, but have a link. Errors are
+// those of [FailureOf]; without the permission it is ErrRole.
 func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Addr, may Permission) (platform.Visitor, platform.StaffMember, error) {
-	visitor, member, err := s.Member(ctx, r, address)
+	visitor, member, err := s.identify(ctx, r, address, false)
 	if err == nil && !may(member.Permissions) {
 		err = ErrRole
 	}
@@ -150,15 +152,7 @@ func (s *Staff) sessionKey(cookie string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(s.platform.StaffSession(cookie)))
 }
 
-// Member finds the member of the staff who sends a request from an address, and what
-// the platform is told of them. The request has to come from a page of this site if it
-// changes anything; a page of another site may not even read, but have a link. Errors are
-// those of [FailureOf].
-func (s *Staff) Member(ctx context.Context, r *http.Request, address netip.Addr) (platform.Visitor, platform.StaffMember, error) {
-	return s.identify(ctx, r, address, false)
-}
-
-// identify is Member. With isAnew the platform is asked, whatever it said a moment ago.
+// identify is Authorize without a permission. With isAnew the platform is asked, whatever it said a moment ago.
 func (s *Staff) identify(ctx context.Context, r *http.Request, address netip.Addr, isAnew bool) (platform.Visitor, platform.StaffMember, error) {
 	fetchSite, err := fromHere(r)
 	if err != nil {

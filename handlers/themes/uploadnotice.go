@@ -3,6 +3,8 @@ package themes
 import (
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -24,7 +26,7 @@ func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadN
 		return nil
 	}
 	return &platform.UploadNotice{
-		Title:    "Theme manifest: " + count(len(report.Findings), "finding"),
+		Title:    "Theme manifest: " + english.Plural(len(report.Findings), "finding", ""),
 		Meaning:  meaning(report, kept),
 		Findings: notedFindings(report.Findings),
 	}
@@ -72,15 +74,7 @@ func notedFindings(findings []manifest.Finding) []platform.NoticedFinding {
 		list = append(list, platform.NoticedFinding{Where: where, Message: clip.Text(finding.Message, maxNoticedMessage)})
 	}
 	if more := len(findings) - len(list); more > 0 {
-		list = append(list, platform.NoticedFinding{Where: "…", Message: "and " + count(more, "more finding")})
+		list = append(list, platform.NoticedFinding{Where: "…", Message: "and " + english.Plural(more, "more finding", "")})
 	}
 	return list
-}
-
-// count writes a number of things, of which there is one or several: 1 finding, 3 findings.
-func count(n int, of string) string {
-	if n != 1 {
-		of += "s"
-	}
-	return fmt.Sprintf("%d %s", n, of)
 }
