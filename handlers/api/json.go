@@ -55,6 +55,22 @@ func encode(to io.Writer, value any) {
 // Time writes a time as all responses do: in UTC, to the second.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
+// TimeOrNull is nil for the zero time.
+func TimeOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return new(Time(t))
+}
+
+// TextOrNull is nil for "".
+func TextOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // bodyTime is how long a body may take to arrive. Who sends half of one would keep a goroutine and a connection for ever.
 const bodyTime = time.Minute
 

@@ -278,10 +278,7 @@ func (a *curationRequest) failed(err error) error {
 func (a *curationRequest) slot(s curation.Slot) slotResponse {
 	response := slotResponse{Slot: s.Slot, Posts: a.posts(s.Posts), Total: s.Total}
 	if m := s.Move; m != nil {
-		response.Pending = &pendingResponse{Since: api.Time(m.WantedAt), Problem: m.Problem}
-		if m.Post != "" {
-			response.Pending.Post = &m.Post
-		}
+		response.Pending = &pendingResponse{Post: api.TextOrNull(m.Post), Since: api.Time(m.WantedAt), Problem: m.Problem}
 	}
 	return response
 }
@@ -289,17 +286,10 @@ func (a *curationRequest) slot(s curation.Slot) slotResponse {
 func (a *curationRequest) posts(list []platform.Post) []postResponse {
 	responses := []postResponse{}
 	for _, p := range list {
-		response := postResponse{ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit}
-		if p.Picture != "" {
-			response.Picture = &p.Picture
-		}
-		if !p.PublishedAt.IsZero() {
-			response.PublishedAt = new(api.Time(p.PublishedAt))
-		}
-		if !p.UpdatedAt.IsZero() {
-			response.UpdatedAt = new(api.Time(p.UpdatedAt))
-		}
-		responses = append(responses, response)
+		responses = append(responses, postResponse{
+			ID: p.ID, Title: p.Title, Status: p.Status, Authors: append([]string{}, p.Authors...), Edit: a.admin + p.Edit,
+			Picture: api.TextOrNull(p.Picture), PublishedAt: api.TimeOrNull(p.PublishedAt), UpdatedAt: api.TimeOrNull(p.UpdatedAt),
+		})
 	}
 	return responses
 }

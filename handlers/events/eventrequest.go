@@ -81,11 +81,7 @@ func (a *eventRequest) event(ctx context.Context, e events.Event) (eventResponse
 		Problems: a.service.Problems(e, t), CreatedAt: api.Time(e.CreatedAt), UpdatedAt: api.Time(e.UpdatedAt),
 	}
 	if e.Post.ID != "" {
-		response.Post = &eventPostResponse{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status, nil}
-		if at := e.Post.PublishAt; !at.IsZero() {
-			text := api.Time(at)
-			response.Post.PublishAt = &text
-		}
+		response.Post = &eventPostResponse{e.Post.ID, e.Post.URL, a.admin + e.Post.Edit, e.Post.Status, api.TimeOrNull(e.Post.PublishAt)}
 	}
 	if e.Pending != nil {
 		response.Pending = &eventPending{api.Time(e.Pending.Since), e.Pending.Tries, e.Pending.Problem}

@@ -102,7 +102,7 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 func registrantsOf(page registration.RegistrantPage) registrantsResponse {
 	response := registrantsResponse{
 		Registrations: []registrantResponse{}, Registered: page.Tally.Registered, Cancelled: page.Tally.Cancelled, CheckedIn: page.Tally.CheckedIn,
-		Next: textOrNull(page.Next), Changes: page.Changes,
+		Next: api.TextOrNull(page.Next), Changes: page.Changes,
 	}
 	if page.Tally.Most > 0 {
 		response.MaxAttendees = &page.Tally.Most
@@ -115,8 +115,8 @@ func registrantsOf(page registration.RegistrantPage) registrantsResponse {
 
 func registrantOf(r registration.Registrant) registrantResponse {
 	return registrantResponse{
-		Member: r.Member, Email: r.Email, Name: r.Name, RegisteredAt: api.Time(r.RegisteredAt), AddedBy: textOrNull(r.AddedBy),
-		CancelledAt: timeOrNull(r.CancelledAt), CancelledBy: textOrNull(r.CancelledBy), CheckedInAt: timeOrNull(r.CheckedInAt),
+		Member: r.Member, Email: r.Email, Name: r.Name, RegisteredAt: api.Time(r.RegisteredAt), AddedBy: api.TextOrNull(r.AddedBy),
+		CancelledAt: api.TimeOrNull(r.CancelledAt), CancelledBy: api.TextOrNull(r.CancelledBy), CheckedInAt: api.TimeOrNull(r.CheckedInAt),
 	}
 }
 
@@ -257,19 +257,4 @@ func csvTime(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.DateTime)
-}
-
-// timeOrNull writes a time, nil for the zero value.
-func timeOrNull(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return new(api.Time(t))
-}
-
-func textOrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

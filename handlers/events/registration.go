@@ -248,7 +248,7 @@ type calendars struct {
 func (h *Registration) shown(r *http.Request, found registration.Registration) registrationJSON {
 	shown := registrationJSON{
 		State: found.State, Reason: found.Reason, Message: found.Message,
-		Deadline: timeOrNull(found.Terms.Deadline), RegisteredAt: timeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
+		Deadline: api.TimeOrNull(found.Terms.Deadline), RegisteredAt: api.TimeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
 		Labels: labelsIn(r),
 	}
 	if shown.Message == "" {

@@ -175,10 +175,7 @@ func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 	if refreshed, err := a.service.Posts.Refresh(ctx, a.site.Name, page.Events); err == nil { // else as they are kept
 		page.Events = refreshed
 	}
-	response := eventsResponse{Events: []eventResponse{}, Total: page.Total}
-	if page.Next != "" {
-		response.Next = &page.Next
-	}
+	response := eventsResponse{Events: []eventResponse{}, Total: page.Total, Next: api.TextOrNull(page.Next)}
 	for _, e := range page.Events {
 		one, err := a.event(ctx, e)
 		if err != nil {

@@ -73,13 +73,10 @@ type MemberRecord struct {
 func NewMemberRecord(m members.Member) MemberRecord {
 	r := MemberRecord{
 		GUID: m.GUID, Email: m.Email, Name: m.Name, Subscribed: m.Subscribed, Note: m.Note, Labels: m.Labels,
-		TierID: m.TierID, Status: m.Status, CreatedAt: api.Time(m.CreatedAt), UpdatedAt: api.Time(m.UpdatedAt),
+		TierID: m.TierID, Status: m.Status, MemberID: api.TextOrNull(m.MemberID), CreatedAt: api.Time(m.CreatedAt), UpdatedAt: api.Time(m.UpdatedAt),
 	}
 	if r.Labels == nil {
 		r.Labels = []string{}
-	}
-	if m.MemberID != "" {
-		r.MemberID = &m.MemberID
 	}
 	return r
 }

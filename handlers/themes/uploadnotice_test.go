@@ -91,7 +91,7 @@ func TestNoticeOfManyFindings(t *testing.T) {
 	for _, finding := range got.Findings {
 		places[finding.Where] = true
 	}
-	last := platform.NoticedFinding{Where: "…", Message: "and 9950 more findings"}
+	last := platform.NoticedFinding{Where: "…", Message: "and 9,950 more findings"}
 	if diff := cmp.Diff(last, got.Findings[maxNoticed]); diff != "" || len(places) != maxNoticed+1 {
 		t.Errorf("%s, %d places", diff, len(places))
 	}
