@@ -70,12 +70,16 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 		return nil, events.ErrBusy
 	}
 	defer s.writes.Release(1)
-	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
+	err = s.db.InIdempotentTx(ctx, func(tx *sql.Tx) error {
 		e, err := hold(tx)
 		if err != nil {
 			return err
 		}
-		b = &booking{tx: tx, key: placeKey{site, e.ID, member}, now: s.db.Now()} // anew, since a transaction may be run again
+		did := "" // by a transaction that is run again, since nobody knows whether it was kept
+		if b != nil {
+			did = b.did
+		}
+		b = &booking{tx: tx, key: placeKey{site, e.ID, member}, now: s.db.Now(), did: did}
 		if b.of, err = offerOf(ctx, tx, &e); err != nil {
 			return err
 		}

@@ -211,40 +211,63 @@ func (db *DB) Close() error {
 // taken back for itself, and InTx returns once it is on disk. Work must not end
 // the transaction.
 func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
-	return db.inTx(ctx, true, work)
+	return db.inTx(ctx, true, false, work)
+}
+
+// InIdempotentTx is InTx for work that leaves things as they are where it was done before. It runs
+// again, too, if PostgreSQL was lost in the commit: nobody knows then what was kept.
+func (db *DB) InIdempotentTx(ctx context.Context, work func(*sql.Tx) error) error {
+	return db.inTx(ctx, true, true, work)
 }
 
 // InTxSoon is InTx for what may be lost if the power fails within the next
 // moments: on SQLite it does not wait for the disk. Nothing that is written
 // later survives without it.
 func (db *DB) InTxSoon(ctx context.Context, work func(*sql.Tx) error) error {
-	return db.inTx(ctx, false, work)
+	return db.inTx(ctx, false, false, work)
 }
 
-func (db *DB) inTx(ctx context.Context, durable bool, work func(*sql.Tx) error) error {
+func (db *DB) inTx(ctx context.Context, durable, isIdempotent bool, work func(*sql.Tx) error) error {
 	if db.Kind == SQLite {
 		return db.group.inTx(ctx, db.Write, durable, work)
 	}
-	isLost, err := db.inOneTx(ctx, work)
-	if isLost && ctx.Err() == nil {
+	loss, err := db.inOneTx(ctx, work)
+	if (loss == inWork || loss == inCommit && isIdempotent) && ctx.Err() == nil {
 		db.reconnector.note(err)
 		_, err = db.inOneTx(ctx, work)
 	}
 	return err
 }
 
-// inOneTx is one attempt of inTx on PostgreSQL. isLost means that the connection was lost in the middle of work, so that
-// nothing was kept.
-func (db *DB) inOneTx(ctx context.Context, work func(*sql.Tx) error) (isLost bool, err error) {
+// loss is when the connection of a transaction was lost.
+type loss int
+
+const (
+	notLost  loss = iota
+	inWork        // so that nothing was kept
+	inCommit      // so that nobody knows
+)
+
+// inOneTx is one attempt of inTx on PostgreSQL.
+func (db *DB) inOneTx(ctx context.Context, work func(*sql.Tx) error) (loss, error) {
 	tx, err := db.begin(ctx)
 	if err != nil {
-		return false, err
+		return notLost, err
 	}
 	if err := work(tx); err != nil {
 		failure := rollback(tx) // nil for a transaction that ended with ctx
-		return failure != nil, errors.Join(err, failure)
+		if failure != nil {
+			return inWork, errors.Join(err, failure)
+		}
+		return notLost, err
 	}
-	return false, tx.Commit()
+	if err := tx.Commit(); err != nil {
+		if IsAway(err) {
+			return inCommit, err
+		}
+		return notLost, err
+	}
+	return notLost, nil
 }
 
 // begin begins a transaction on PostgreSQL. Of connections that are lost it tries others, for failoverTime.

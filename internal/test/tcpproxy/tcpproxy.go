@@ -20,6 +20,7 @@ type Proxy struct {
 	listener net.Listener // nil while it is cut
 	conns    []net.Conn
 	open     chan struct{} // closed while bytes pass
+	isMute   bool
 	running  sync.WaitGroup
 }
 
@@ -66,21 +67,24 @@ func (p *Proxy) serve(listener net.Listener) {
 			to.Close()
 		}
 		p.mu.Unlock()
-		p.running.Go(func() { p.carry(from, to) })
-		p.running.Go(func() { p.carry(to, from) })
+		p.running.Go(func() { p.carry(from, to, false) })
+		p.running.Go(func() { p.carry(to, from, true) })
 	}
 }
 
-func (p *Proxy) carry(from, to net.Conn) {
+func (p *Proxy) carry(from, to net.Conn, isResponse bool) {
 	defer from.Close()
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		open := p.open
+		open, isDropped := p.open, isResponse && p.isMute
 		p.mu.Unlock()
 		<-open
+		if isDropped {
+			n = 0
+		}
 		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil {
 			return
 		}
@@ -98,7 +102,7 @@ func (p *Proxy) closeAll() {
 	for _, conn := range p.conns {
 		conn.Close()
 	}
-	p.conns = nil
+	p.conns, p.isMute = nil, false
 }
 
 // Cut closes all connections and refuses others.
@@ -117,6 +121,13 @@ func (p *Proxy) Hang() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = make(chan struct{})
+}
+
+// Mute drops what the server responds, until the connections are closed.
+func (p *Proxy) Mute() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isMute = true
 }
 
 // Fix ends what [Proxy.Cut] or [Proxy.Hang] began.
