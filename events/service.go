@@ -192,9 +192,12 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 	}
 	var task work.Task
 	var noted string // for the audit log
-	enqueue := s.work.Enqueuer(site, Kind)
+	enqueue, made := s.work.Enqueuer(site, Kind), newRevision()
 	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
-		noted, task = "", work.Task{} // a transaction may be run again
+		if e.Revision == made { // by a transaction that was kept, and is run again since nobody knew
+			return nil
+		}
+		noted, task = "", work.Task{}
 		switch {
 		case e.Status == deleted:
 			return ErrNotFound
@@ -214,7 +217,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 				noted = did
 			}
 		}
-		e.Revision, e.UpdatedAt = newRevision(), s.store.Now().UTC().Truncate(time.Millisecond)
+		e.Revision, e.UpdatedAt = made, s.store.Now().UTC().Truncate(time.Millisecond)
 		if !e.Status.isPublic() {
 			e.body = ""
 		}

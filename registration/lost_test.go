@@ -6,15 +6,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
-// loseCommits has PostgreSQL end the connection in the first commit of a registration.
-const loseCommits = `
-CREATE SEQUENCE commits;
-CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-	IF nextval('commits') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
-	RETURN NULL;
-END $$;
-CREATE CONSTRAINT TRIGGER lose AFTER INSERT OR UPDATE ON registrations DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose()`
-
 // Who registers, cancels or is added while PostgreSQL fails over is told how that ended, whenever its
 // connection is lost.
 func TestCommitIsLost(t *testing.T) {
@@ -36,9 +27,7 @@ func TestCommitIsLost(t *testing.T) {
 			db := dbtest.Postgres(t)
 			e := edgesWithParty(t, db, 1, nil)[0]
 			want[Registration](t)(e.Register(t.Context(), "daily", "party", reader(1)))
-			if _, err := db.Write.ExecContext(t.Context(), loseCommits); err != nil {
-				t.Fatalf("db.Write.ExecContext: %v", err)
-			}
+			commits := dbtest.LoseCommit(t, db, "registrations")
 			if err := change(e); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -47,9 +36,8 @@ func TestCommitIsLost(t *testing.T) {
 			if taken[party] != counted {
 				t.Errorf("%d are registered, want %d", taken[party], counted)
 			}
-			var commits int
-			if err := db.Read.QueryRowContext(t.Context(), `SELECT last_value FROM commits`).Scan(&commits); err != nil || commits != 2 {
-				t.Errorf("%d commits, %v, want that the first one was lost", commits, err)
+			if n := commits(); n != 2 {
+				t.Errorf("%d commits, want that the first of two is lost", n)
 			}
 		})
 	}
