@@ -22,6 +22,9 @@ type Config struct {
 	// Warnings are what Caddy will log when it starts the configuration.
 	Warnings []string
 
+	// UnknownHosts warns of hosts of the configuration that no site has, given those of the sites in the store.
+	UnknownHosts func(stored []string) []string
+
 	// Folders are those in which a platform is looked for that is not at its
 	// address (see platform.Locator).
 	Folders []string

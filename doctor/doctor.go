@@ -44,6 +44,15 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 		})
 		defer opened.close()
 	}
+	if c.UnknownHosts != nil && (opened.sites != nil || opened.isNew || c.Store.Keys == nil) {
+		asking, cancel := context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+		if hosts, err := opened.hosts(asking); err == nil { // else the check of the sites says so
+			for _, warning := range c.UnknownHosts(hosts) {
+				one("configuration", func(context.Context) Result { return warn(warning, "") })
+			}
+		}
+	}
 	if opened.members != nil && ctx.Err() == nil {
 		asking, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()

@@ -194,6 +194,20 @@ func (s openedStore) refused(ctx context.Context) *Result {
 		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are"))
 }
 
+// hosts are those of all sites in the store.
+func (s openedStore) hosts(ctx context.Context) (hosts []string, err error) {
+	if s.sites == nil {
+		return nil, nil
+	}
+	for site, err := range s.sites.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, site.Hosts...)
+	}
+	return hosts, nil
+}
+
 // checkSites checks whether the keys of all sites in the store can be opened.
 func (s openedStore) checkSites(ctx context.Context) Result {
 	n := 0

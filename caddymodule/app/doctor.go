@@ -48,6 +48,14 @@ func Needs(text []byte) (doctor.Config, error) {
 	for _, w := range slices.Concat(a.Warnings(Placeholders(), a.Lines), a.warningsOfHosts(), a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts())) {
 		checked.Warnings = append(checked.Warnings, w.String())
 	}
+	if !a.Edge.KnowsAllSites() {
+		checked.UnknownHosts = func(stored []string) (warnings []string) {
+			for _, w := range a.arrivals.WarningsOfHosts(slices.Concat(a.Edge.Hosts(), stored), a.Edge.ConfiguredHosts()) {
+				warnings = append(warnings, w.String())
+			}
+			return warnings
+		}
+	}
 	checked.Servers, err = a.servers(ctx, text)
 	return checked, err
 }

@@ -112,3 +112,35 @@ func TestDoctor(t *testing.T) {
 	check(doctorFolder(t, "127.0.0.1", "\t\tbogus\n"), failed("adapting config using caddyfile: parsing caddyfile tokens for 'lychgate': lychgate has no option \"bogus\": known are admin_token, redis, resolvers, secret, service, site, store, at Caddyfile:13"))
 	check(t.TempDir(), failed("there is no Caddyfile in this folder: name the configuration with --config"))
 }
+
+// A misspelt host of a server block is found before Caddy starts, whichever sites are in the store.
+func TestDoctorOfHosts(t *testing.T) {
+	folder := t.TempDir()
+	caddyfile := "{\n\tlychgate {\n\t\tstore sqlite lychgate.db\n\t\tsecret 0123456789abcdef0123456789abcdef\n\t\tsite daily {\n\t\t\thosts daily.example\n\t\t\tplatform none\n\t\t}\n\t}\n}\n" +
+		"http://daily.example:8099, http://weekly.example:8099, http://dialy.example:8099 {\n\tinbox_provider\n}\n"
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(caddyfile), 0o600); err != nil {
+		t.Fatalf("os.WriteFile: %v", err)
+	}
+	warning := func(host string) string {
+		return "warning  configuration: no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts (host: " + host +
+			", directives: [inbox_provider], hosts of sites: [daily.example]).\n"
+	}
+	check := func(want ...string) {
+		t.Helper()
+		got := lychgate(t, folder, "doctor")
+		var warnings []string
+		for line := range strings.Lines(got.Out) {
+			if strings.HasPrefix(line, "warning") && strings.Contains(line, "configuration") {
+				warnings = append(warnings, line)
+			}
+		}
+		if diff := cmp.Diff(want, warnings); diff != "" {
+			t.Errorf("warnings (-want +got):\n%s\n%s", diff, got.Out)
+		}
+	}
+	check(warning("dialy.example"), warning("weekly.example"))
+	if got := lychgate(t, folder, "site", "add", "weekly", "--hosts", "weekly.example", "--platform", "none"); got.Code != 0 {
+		t.Fatalf("site add: %+v", got)
+	}
+	check(warning("dialy.example"))
+}
