@@ -362,7 +362,7 @@ func TestSitesRefused(t *testing.T) {
 		{"a placeholder for a token", "POST", sites, onGhost(`},"themes":{"x":{"repository":{"url":"https://git.example.com/x.git","token":"` + env + `"}}}`), refused(400, hidden("themes.x.repository.token"))},
 		{"one twice in a list", "POST", sites, "[" + of(noGhost) + "," + of(noGhost) + "]", refused(400, "site a: it is in the list twice: write it once")},
 		{"a host twice in a list", "POST", sites, "[" + of(noGhost) + `,{"name":"b","hosts":["a.example.com"],` + noGhost + "}]", refused(409, "adding site b: host a.example.com of site b already belongs to site a")},
-		{"a name that is taken", "POST", sites, `{"name":"daily","hosts":["b.example.com"],` + noGhost + `}`, refused(409, "adding site daily: there is a site daily")},
+		{"a name that is taken", "POST", sites, `{"name":"daily","hosts":["b.example.com"],` + noGhost + `}`, refused(409, "adding site daily: there is a site daily already: change that one, or take another name")},
 		{"a host that is taken, and another site that could be", "POST", sites, "[" + of(noGhost) + `,{"name":"b","hosts":["NEWS.example.com"],` + noGhost + `}]`, refused(409, "adding site b: host news.example.com of site b already belongs to site daily")},
 		{"a host of the configuration", "POST", sites, `{"name":"b","hosts":["fixed.example.com."],` + noGhost + `}`, refused(409, "site b: host fixed.example.com belongs to site fixed of the configuration")},
 

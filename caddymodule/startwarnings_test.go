@@ -42,6 +42,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 	const behind = "the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two"
 	const shared = "an earlier directive answers this path too, for the requests that its matcher lets through: write another path into one of the two"
 	const twoEvents = "events_api is written twice for the same hosts, so readers have two addresses for each event: remove one of the two"
+	const noManifests = "events_api without theme_manifest has no events, as no theme's event types are read: write theme_manifest too, and staff_desk for editors"
 	sites := []any{"news.example.com", "weekly.example.org"}
 	tests := []struct {
 		name   string
@@ -78,20 +79,25 @@ func TestWarningsOfRoutes(t *testing.T) {
 		},
 		{
 			name:   "two directives of one path, for other requests",
-			blocks: "http://news.example.com:{{port}} {\n @readers not header Authorization *\n events_api @readers {\n path /integration\n }\n members_api\n}",
+			blocks: "http://news.example.com:{{port}} {\n @readers not header Authorization *\n events_api @readers {\n path /integration\n }\n members_api\n theme_manifest\n}",
 			want:   []map[string]any{{"msg": shared, "directive": "members_api", "at": "Caddyfile:34", "path": "/integration", "earlier": "events_api", "earlier_at": "Caddyfile:31"}},
 		},
 		{
 			name:   "two directives of one path, on other hosts, at other paths and behind a rewrite",
-			blocks: "http://news.example.com:{{port}} {\n members_api\n handle_path /readers/* {\n events_api {\n path /integration\n }\n }\n}\nhttp://weekly.example.org:{{port}} {\n events_api {\n path /integration\n }\n}\nhttp://:{{port}} {\n members_api\n}",
+			blocks: "http://news.example.com:{{port}} {\n members_api\n handle_path /readers/* {\n events_api {\n path /integration\n }\n }\n}\nhttp://weekly.example.org:{{port}} {\n events_api {\n path /integration\n }\n}\nhttp://:{{port}} {\n members_api\n theme_manifest\n}",
 		},
 		{
 			name:   "one directive below another, with a matcher of paths between them",
-			blocks: "http://news.example.com:{{port}} {\n @crm path /integration/members /integration/members/*\n members_api @crm\n events_api {\n path /integration/events\n }\n}",
+			blocks: "http://news.example.com:{{port}} {\n @crm path /integration/members /integration/members/*\n members_api @crm\n events_api {\n path /integration/events\n }\n theme_manifest\n}",
+		},
+		{
+			name:   "events without manifests",
+			blocks: "http://news.example.com:{{port}} {\n staff_desk\n events_api\n}",
+			want:   []map[string]any{{"msg": noManifests, "at": "Caddyfile:31"}},
 		},
 		{
 			name:   "two events_api",
-			blocks: "http://news.example.com:{{port}} {\n events_api {\n path /events\n }\n events_api\n}\nhttp://weekly.example.org:{{port}} {\n events_api {\n path /events\n }\n}",
+			blocks: "http://news.example.com:{{port}} {\n events_api {\n path /events\n }\n events_api\n}\nhttp://weekly.example.org:{{port}} {\n events_api {\n path /events\n }\n theme_manifest\n}",
 			want:   []map[string]any{{"msg": twoEvents, "path": "/ghost/lychgate/events", "at": "Caddyfile:33", "other_path": "/events", "other_at": "Caddyfile:30 or Caddyfile:36"}},
 		},
 		{

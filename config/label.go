@@ -68,6 +68,9 @@ func (s Scope) checkChange(before, after []string) error {
 		})
 	}
 	if !s.Has(after) || !slices.Equal(foreign(before), foreign(after)) {
+		if len(before) == 0 {
+			return &Mistake{Option: "labels", Text: "write the token's labels alone, and at least one of them: " + strings.Join(s, ", ")}
+		}
 		return &Mistake{Option: "labels", Text: "send the site's other labels as they are, since the token may add and remove these alone, and keep one of them: " + strings.Join(s, ", ")}
 	}
 	return nil

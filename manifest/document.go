@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -246,9 +247,25 @@ func invalidYAML(text []byte, err error) error {
 	case problem == "found incompatible YAML document":
 		problem = "the YAML library takes no other `%YAML` line than 1.1; leave the line out"
 	default:
+		if hash, column := openedComment(rows[:line]); hash > 0 {
+			return &syntaxError{hash, column, fmt.Sprintf("line %d: what follows # is a comment, so a bracket before it is not closed; put a value that starts with # in quotes", hash)}
+		}
 		problem = "not valid YAML: " + shorten(problem, 200) // it may quote the file
 	}
 	return &syntaxError{line, 1 + len(indent), fmt.Sprintf("line %d: %s", line, problem)}
+}
+
+// commentInBrackets matches a row up to a comment that follows an open bracket.
+var commentInBrackets = regexp.MustCompile(`^[^#'"]*[\[{](?:[^#\]}'"]*[\[{,:\s])?#\S`)
+
+// openedComment finds the last comment that a bracket of its own row is open before, as in [#news]. The line is 0 if there is none.
+func openedComment(rows [][]byte) (line, column int) {
+	for i, row := range slices.Backward(rows) {
+		if found := commentInBrackets.Find(row); found != nil {
+			return i + 1, utf8.RuneCount(found) - 1
+		}
+	}
+	return 0, 0
 }
 
 // lastRead is the index of the last byte, spaces aside, that the YAML parser reads before

@@ -62,7 +62,9 @@ var (
 // ExistsError means that there is a site of a name.
 type ExistsError struct{ Name string }
 
-func (e *ExistsError) Error() string { return "there is a site " + e.Name }
+func (e *ExistsError) Error() string {
+	return "there is a site " + e.Name + " already: change that one, or take another name"
+}
 
 // HostTakenError means that a host belongs to another site.
 type HostTakenError struct{ Host, Name, Owner string }

@@ -30,7 +30,7 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer, labels []st
 	for _, of := range []trouble.State{trouble.CertificateFailing, trouble.WritesPaused} {
 		reasons, err := s.running.inState(ctx, of)
 		if err != nil {
-			fmt.Fprintf(s.notes, "What an edge alone knows, hosts without a certificate and writes that wait, is not included: %s.\n", printable(err.Error()))
+			fmt.Fprintf(s.notes, "What an edge alone knows, hosts without a certificate and paused writes, is not included: %s.\n", printable(err.Error()))
 			break
 		}
 		sources = append(sources, trouble.Known(of, reasons))

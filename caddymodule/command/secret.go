@@ -48,7 +48,11 @@ Where the secrets are in files, a reload is enough.
 				resealed++
 			}
 		}
-		fmt.Fprintf(out, "The keys of %s are sealed anew.\n", countOf(resealed, "site"))
+		if resealed > 0 {
+			fmt.Fprintf(out, "The keys of %s are sealed anew.\n", countOf(resealed, "site"))
+		} else if failed == 0 {
+			fmt.Fprintln(out, "All keys are sealed with the first secret already.")
+		}
 		if failed > 0 {
 			return fmt.Errorf("the keys of %s cannot be opened: write the secret that sealed them behind the others, or give each its key again with caddy lychgate site update <name> --admin-key -", countOf(failed, "site"))
 		}

@@ -84,7 +84,7 @@ func TestSiteCommands(t *testing.T) {
 
 		{"site add weekly --hosts Weekly.example,bücher.example --platform ghost --url http://127.0.0.1:2368 --admin-key -", ghostKey + "\n", ran{"Site weekly is added, and live at weekly.example xn--bcher-kva.example within two seconds.\n", "", 0}},
 		{"site add plain --hosts plain.example --platform none", "", ran{"Site plain is added, and live at plain.example within two seconds.\n", "", 0}},
-		{"site add plain --hosts other.example --platform none", "", no("adding site plain: there is a site plain")},
+		{"site add plain --hosts other.example --platform none", "", no("adding site plain: there is a site plain already: change that one, or take another name")},
 		{"site add other --hosts plain.example --platform none", "", no("adding site other: host plain.example of site other already belongs to site plain")},
 		{"site list", "", ran{"NAME    PLATFORM  HOSTS                                 KEYS\nplain   none      plain.example                         none\nweekly  ghost     weekly.example xn--bcher-kva.example  sealed\n", "", 0}},
 
@@ -251,13 +251,13 @@ func TestReseal(t *testing.T) {
 	follow(t, folder, []command{
 		{add("three").args, ghostKey, ran{add("three").want.Out, "Its keys are sealed with a secret that does not open those of site one: is it the secret that the edges have?\n", 0}},
 		{"site list", "", ran{"NAME   PLATFORM  HOSTS          KEYS\none    ghost     one.example    cannot be opened\nthree  ghost     three.example  sealed\ntwo    ghost     two.example    cannot be opened\n", "", 0}},
-		{"secret reseal", "", ran{"Site one: its keys cannot be opened: it was sealed with another secret.\nSite two: its keys cannot be opened: it was sealed with another secret.\nThe keys of 0 sites are sealed anew.\n", lost, 1}},
+		{"secret reseal", "", ran{"Site one: its keys cannot be opened: it was sealed with another secret.\nSite two: its keys cannot be opened: it was sealed with another secret.\n", lost, 1}},
 		{"site update one --admin-key -", ghostKey, ran{"Site one is changed, everywhere within two seconds.\n", "", 0}},
 	})
 	writeStoredConfig(t, folder, "secret "+secondSecret+" "+firstSecret)
 	follow(t, folder, []command{
 		{"secret reseal", "", ran{"The keys of 1 site are sealed anew.\n", "", 0}},
-		{"secret reseal", "", ran{"The keys of 0 sites are sealed anew.\n", "", 0}},
+		{"secret reseal", "", ran{"All keys are sealed with the first secret already.\n", "", 0}},
 	})
 	writeStoredConfig(t, folder, "secret "+secondSecret)
 	follow(t, folder, []command{

@@ -148,7 +148,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	isRegistration := h.registration.Handles(r.URL.Path)
 	site, err := h.on.Edge.FindSite(r.Host)
 	if err == nil && !site.Config.Platform.HasThemes() {
-		err = api.ErrNoSite
+		err = api.ErrNoGhost
 	}
 	if err != nil {
 		if isRegistration {

@@ -20,7 +20,7 @@ func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 		servers = append(servers, s[name])
 	}
 	all := slices.Concat(servers...)
-	return slices.Concat(warnOfMatchers(all, of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfLimits(all, hosts))
+	return slices.Concat(warnOfMatchers(all, of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
 }
 
 // WarningsOfHosts are about hosts of server blocks that no site has. The hosts are those
@@ -44,6 +44,22 @@ func (s Servers) WarningsOfHosts(served []string, configured map[string]string) 
 		))
 	}
 	return warnings
+}
+
+// warnOfNoManifests warns of an events_api without what reads the event types of themes.
+func warnOfNoManifests(all []arrival) (warnings []config.Warning) {
+	for _, arrival := range all {
+		switch arrival.name {
+		case "theme_manifest":
+			return nil
+		case "events_api":
+			warnings = append(warnings, config.NewWarning(
+				"events_api without theme_manifest has no events, as no theme's event types are read: write theme_manifest too, and staff_desk for editors",
+				"at", arrival.at,
+			))
+		}
+	}
+	return warnings[:min(len(warnings), 1)]
 }
 
 // warnOfMatchers warns of matchers that keep a directive from its own paths.

@@ -127,6 +127,7 @@ func (e *Error) made() *Error {
 // Errors of several handlers.
 var (
 	ErrNoSite     = &Error{Status: http.StatusNotFound, Outcome: Other, Message: "There is no site at this address."}
+	ErrNoGhost    = &Error{Status: http.StatusNotFound, Outcome: Other, Message: "The site at this address has no Ghost, so it has no events."}
 	ErrNoEndpoint = &Error{Status: http.StatusNotFound, Outcome: Other, Message: "There is no such endpoint."}
 	ErrNotAllowed = &Error{Status: http.StatusMethodNotAllowed, Outcome: Other, Message: "The method is not allowed here."}
 	ErrTooLarge   = &Error{Status: http.StatusRequestEntityTooLarge, Outcome: Other, Message: "The request's body is too large."}
