@@ -1,13 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"math"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -32,6 +33,40 @@ type csvSite struct {
 	sites.Site
 }
 
+// mistakes are those of a CSV file, one of a line.
+type mistakes map[int]string
+
+// maxMistakes is how many are shown at once.
+const maxMistakes = 20
+
+func (m *mistakes) add(line int, text string) {
+	if *m == nil {
+		*m = make(mistakes)
+	}
+	if _, ok := (*m)[line]; !ok {
+		(*m)[line] = fmt.Sprintf("line %d: %s", line, text)
+	}
+}
+
+// err is nil if there are none.
+func (m mistakes) err() error {
+	lines := slices.Sorted(maps.Keys(m))
+	switch {
+	case len(lines) == 0:
+		return nil
+	case len(lines) == 1:
+		return errors.New(m[lines[0]])
+	}
+	text := countOf(len(lines), "line") + " are wrong:"
+	for _, line := range lines[:min(len(lines), maxMistakes)] {
+		text += "\n" + m[line]
+	}
+	if more := len(lines) - maxMistakes; more > 0 {
+		text += "\nand " + countOf(more, "line") + " more"
+	}
+	return errors.New(text)
+}
+
 // addFromCSV adds the sites of a CSV file.
 func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteFlags) (err error) {
 	name, from := "standard input", flags.cmd.InOrStdin()
@@ -44,12 +79,13 @@ func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteF
 		defer func() { _ = file.Close() }() // only read
 		from = file
 	}
-	list, err := s.readCSV(from)
+	var wrong mistakes
+	list, err := s.readCSV(from, &wrong)
 	var missing []csvSite
 	if err == nil {
-		missing, err = s.missing(ctx, list)
+		missing, err = s.missing(ctx, list, &wrong)
 	}
-	if err != nil {
+	if err = cmp.Or(err, wrong.err()); err != nil {
 		return fmt.Errorf("nothing was added: %s, %w", name, err)
 	}
 	there := len(list) - len(missing)
@@ -95,9 +131,9 @@ func asSites(list []csvSite) []sites.Site {
 	return plain
 }
 
-// missing are the sites of a file that the store does not have. Errors name the first line that
-// does not go with what it has.
-func (s *sitesStore) missing(ctx context.Context, list []csvSite) (missing []csvSite, err error) {
+// missing are the sites of a file that the store does not have. It adds the lines that do not go
+// with what it has to wrong.
+func (s *sitesStore) missing(ctx context.Context, list []csvSite, wrong *mistakes) (missing []csvSite, err error) {
 	byName, byHost := make(map[string]*csvSite), make(map[string]*csvSite)
 	for i := range list {
 		byName[list[i].Name] = &list[i]
@@ -106,27 +142,21 @@ func (s *sitesStore) missing(ctx context.Context, list []csvSite) (missing []csv
 		}
 	}
 	there := make(map[string]bool)
-	line, problem := math.MaxInt, error(nil)
-	note := func(site *csvSite, format string, args ...any) {
-		if site.line < line {
-			line, problem = site.line, fmt.Errorf("line %d: %s", site.line, fmt.Sprintf(format, args...))
-		}
-	}
 	for kept, err := range s.sites.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		there[kept.Name] = true
 		if site := byName[kept.Name]; site != nil && !isSame(kept, site.Site) {
-			note(site, "there is a site %s with other settings: change it with caddy lychgate site update", site.Name)
+			wrong.add(site.line, "there is a site "+site.Name+" with other settings: change it with caddy lychgate site update")
 		}
 		for _, host := range kept.Hosts {
 			if site := byHost[host]; site != nil && site.Name != kept.Name {
-				note(site, "host %s of site %s already belongs to site %s", host, site.Name, kept.Name)
+				wrong.add(site.line, fmt.Sprintf("host %s of site %s already belongs to site %s", host, site.Name, kept.Name))
 			}
 		}
 	}
-	return slices.DeleteFunc(list, func(site csvSite) bool { return there[site.Name] }), problem
+	return slices.DeleteFunc(list, func(site csvSite) bool { return there[site.Name] }), nil
 }
 
 // isSame reports whether a site is kept just as another would be.
@@ -135,8 +165,8 @@ func isSame(kept, site sites.Site) bool {
 		(len(kept.Secrets) == 0 && len(site.Secrets) == 0 || reflect.DeepEqual(kept.Secrets, site.Secrets))
 }
 
-// readCSV reads and checks all sites of a file (RFC 4180).
-func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
+// readCSV reads and checks all sites of a file (RFC 4180). It adds lines with a wrong site to wrong, and goes on.
+func (s *sitesStore) readCSV(from io.Reader, wrong *mistakes) ([]csvSite, error) {
 	reader := csv.NewReader(from)
 	header, err := reader.Read()
 	if errors.Is(err, io.EOF) {
@@ -171,20 +201,23 @@ func (s *sitesStore) readCSV(from io.Reader) ([]csvSite, error) {
 		line, _ := reader.FieldPos(0)
 		site, err := siteOfRow(header, row)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			wrong.add(line, err.Error())
+			continue
 		}
 		if other, twice := seen[site.Name]; twice {
-			return nil, fmt.Errorf("line %d: site %s is in line %d too", line, site.Name, other)
+			wrong.add(line, fmt.Sprintf("site %s is in line %d too", site.Name, other))
+			continue
 		}
 		prepared, err := s.Prepare(site)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %s", line, err.Error()) // which has no flags
+			wrong.add(line, err.Error()) // which has no flags
+			continue
 		}
 		for _, host := range prepared[0].Hosts {
 			if owner := owners[host]; owner != "" {
-				return nil, fmt.Errorf("line %d: host %s of site %s belongs to site %s of line %d", line, host, site.Name, owner, seen[owner])
+				wrong.add(line, fmt.Sprintf("host %s of site %s belongs to site %s of line %d", host, site.Name, owner, seen[owner]))
 			}
-			owners[host] = site.Name
+			owners[host] = cmp.Or(owners[host], site.Name)
 		}
 		seen[site.Name] = line
 		list = append(list, csvSite{line, prepared[0]})

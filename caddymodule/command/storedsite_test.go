@@ -210,9 +210,19 @@ func TestSitesFromCSV(t *testing.T) {
 		{"the same again, and one more", many.String() + "none,more,more.example,,\r\n", ran{"1 site added, 1,000 were there already.\n", adding("1,001", "s"), 0}},
 		{"sites with a hundred hosts each", wide.String(), ran{"201 sites added, 0 were there already.\n", adding("201", "s"), 0}},
 		{"another of the same name", "name,hosts,platform\nnew,new.example,none\ns1,other.example,none\n", ran{"", "Error: nothing was added: standard input, line 3: there is a site s1 with other settings: change it with caddy lychgate site update\n", 1}},
+		{"several mistakes", "name,hosts,platform\na,a.example,nnoe\nb,www.s9.example.org,none\nc,www.s8.example,none\nd,,none\ne,b.example www.s9.example.org,none\n", ran{
+			"",
+			"Error: nothing was added: standard input, 4 lines are wrong:\n" +
+				"line 2: platform \"nnoe\" of site a: write none, or ghost with its url and admin_key\n" +
+				"line 4: host www.s8.example of site c already belongs to site s8\n" +
+				"line 5: site d has no hosts: write one or more, with spaces between them\n" +
+				"line 6: host www.s9.example.org of site e belongs to site b of line 3\n", 1,
+		}},
 		{"a host that is taken", "name,hosts,platform\nnew,new.example,none\nother,www.s9.example www.s7.example,none\nlast,www.s8.example,none\n", ran{
 			"",
-			"Error: nothing was added: standard input, line 3: host www.s7.example of site other already belongs to site s7\n", 1,
+			"Error: nothing was added: standard input, 2 lines are wrong:\n" +
+				"line 3: host www.s7.example of site other already belongs to site s7\n" +
+				"line 4: host www.s8.example of site last already belongs to site s8\n", 1,
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
