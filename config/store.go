@@ -60,5 +60,8 @@ func (s *Store) SetArgs(args []string) error {
 	case args[0] == string(database.Postgres) && len(args) > 2:
 		return &Mistake{Option: "store", Text: "a connection string with spaces needs quotes: write store postgres " + quote(strings.Join(args[1:], " "))}
 	}
+	if len(args) == 1 && args[0] == string(database.Postgres) {
+		return &Mistake{Option: "store", Text: "write a connection string, as in: store postgres postgres://lychgate@db.internal/lychgate"}
+	}
 	return &Mistake{Option: "store", Text: "write the kind and one argument, as in: store sqlite /var/lib/lychgate/lychgate.db"}
 }
