@@ -42,7 +42,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 	const behind = "the same directive before it answers this path, so this one gets no request for it: write another path or matcher, or remove one of the two"
 	const shared = "an earlier directive answers this path too, for the requests that its matcher lets through: write another path into one of the two"
 	const twoEvents = "events_api is written twice for the same hosts, so readers have two addresses for each event: remove one of the two"
-	const noManifests = "events_api without theme_manifest has no events, as no theme's event types are read: write theme_manifest too, and staff_desk for editors"
+	const noManifests = "events_api without theme_manifest has no events, unless another edge reads the event types of themes: write theme_manifest too, and staff_desk for editors"
 	sites := []any{"news.example.com", "weekly.example.org"}
 	tests := []struct {
 		name   string

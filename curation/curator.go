@@ -165,7 +165,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	isUnasked := err != nil || posts == nil
 	switch {
 	case err == nil && posts == nil:
-		err = &otherError{"The site is not served any more."}
+		err = &otherError{"The site is not served any more."} // as staff see it
 	case err == nil:
 		err = apply(ctx, posts, m)
 	}

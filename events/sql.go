@@ -172,7 +172,7 @@ func (s *SQL) History(ctx context.Context, k Key) ([]history.Entry, error) {
 
 // Change runs ChangeIn in a transaction of its own.
 func (s *SQL) Change(ctx context.Context, site, id string, change func(*sql.Tx, *Event) error) (e Event, err error) {
-	err = s.db.InIdempotentTx(ctx, func(tx *sql.Tx) (err error) {
+	err = s.db.InIdempotentTx(ctx, func(tx *sql.Tx, _ bool) (err error) {
 		e, err = s.ChangeIn(ctx, tx, site, id, change)
 		return err
 	})

@@ -247,7 +247,7 @@ func invalidYAML(text []byte, err error) error {
 	case problem == "found incompatible YAML document":
 		problem = "the YAML library takes no other `%YAML` line than 1.1; leave the line out"
 	default:
-		if hash, column := openedComment(rows[:line]); hash > 0 {
+		if hash, column := openedComment(rows[:line]); hash > 0 && inBrackets.MatchString(problem) {
 			return &syntaxError{hash, column, fmt.Sprintf("line %d: what follows # is a comment, so a bracket before it is not closed; put a value that starts with # in quotes", hash)}
 		}
 		problem = "not valid YAML: " + shorten(problem, 200) // it may quote the file
@@ -255,8 +255,13 @@ func invalidYAML(text []byte, err error) error {
 	return &syntaxError{line, 1 + len(indent), fmt.Sprintf("line %d: %s", line, problem)}
 }
 
-// commentInBrackets matches a row up to a comment that follows an open bracket.
-var commentInBrackets = regexp.MustCompile(`^[^#'"]*[\[{](?:[^#\]}'"]*[\[{,:\s])?#\S`)
+var (
+	// commentInBrackets matches a row up to a comment that follows an open bracket at the start of a value.
+	commentInBrackets = regexp.MustCompile(`^(?:[^#'"]*[:,\[{-])?\s*[\[{](?:[^#\]}'"]*[\[{,:\s])?#\S`)
+
+	// inBrackets matches what the parser says of brackets that are not closed.
+	inBrackets = regexp.MustCompile(`^(did not find expected (',' or|node content)|could not find expected ':')`)
+)
 
 // openedComment finds the last comment that a bracket of its own row is open before, as in [#news]. The line is 0 if there is none.
 func openedComment(rows [][]byte) (line, column int) {

@@ -41,6 +41,8 @@ func TestIgnoredFiles(t *testing.T) {
 		{"a comment right behind a quoted key's quote", file("'it''s'#: x"), "2:1 line 2: not valid YAML: could not find expected ':'"},
 		{"a tag without quotes in a list", file("x:\n  default_tags: [#event]\ny: 1\n"), "3:18 line 3: what follows # is a comment, so a bracket before it is not closed; put a value that starts with # in quotes"},
 		{"a tag without quotes in a mapping", file("slots: [{ü: lead, tag: #lead}]\n"), "2:24 line 2: what follows # is a comment, so a bracket before it is not closed; put a value that starts with # in quotes"},
+		{"an open bracket far behind a text with one", file("label: see [#12]\nx: [1, 2\ny: z"), "4:1 line 4: not valid YAML: did not find expected ',' or ']'"},
+		{"a text with a bracket, and another mistake", file("label: [see #12\nevents:\n    types: {}\n  default_tags: []"), "2:13 line 2: what follows # is a comment, so a bracket before it is not closed; put a value that starts with # in quotes"},
 		{"an open bracket before a comment", file("x: [1, # one\ny: z"), "3:1 line 3: not valid YAML: did not find expected ',' or ']'"},
 		{"an open bracket, and a tag in quotes", file("x: [\"#a\", 2\ny: z"), "3:1 line 3: not valid YAML: did not find expected ',' or ']'"},
 		{"an open bracket, and a tag behind a list", file("a: [1] #b\nx: [1, 2\ny: z"), "4:1 line 4: not valid YAML: did not find expected ',' or ']'"},

@@ -179,10 +179,11 @@ func (g *GuestList) Restore(ctx context.Context, site, event, member string, isO
 // seat registers a member by do, unless they are registered, and has them labelled.
 func (g *GuestList) seat(ctx context.Context, site, event, member string, isOverLimit bool, do func(b *booking, most int) error) (got Registrant, isNew bool, err error) {
 	got, err = g.change(ctx, placeKey{site, event, member}, func(b *booking) (isRelabelled bool, err error) {
-		isNew = false // a transaction may be run again
 		if !b.at.IsZero() {
+			isNew = b.did == "added" // by a transaction that was kept, and is run again since nobody knew
 			return false, nil
 		}
+		isNew = false
 		if err := MayBeAdded(b.of.terms); err != nil {
 			return false, err
 		}

@@ -1,44 +1,53 @@
 package registration
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
-// Who registers, cancels or is added while PostgreSQL fails over is told how that ended, whenever its
-// connection is lost.
+// Who registers, cancels, is added or removed while PostgreSQL fails over is told how that
+// ended, whenever its connection is lost and whether or not the commit was kept.
 func TestCommitIsLost(t *testing.T) {
-	for name, change := range map[string]func(*edge) error{
-		"registering": func(e *edge) error {
-			_, err := e.Register(t.Context(), "daily", "party", reader(2))
-			return err
-		},
-		"cancelling": func(e *edge) error {
-			_, err := e.Cancel(t.Context(), "daily", "party", reader(1))
-			return err
-		},
-		"removing": func(e *edge) error {
+	for name, test := range map[string]struct {
+		change func(*edge) (isNew bool, err error)
+		taken  int
+		isNew  bool
+	}{
+		"registering": {func(e *edge) (bool, error) {
+			r, err := e.Register(t.Context(), "daily", "party", reader(2))
+			return !r.RegisteredAt.IsZero(), err
+		}, 2, true},
+		"cancelling": {func(e *edge) (bool, error) {
+			r, err := e.Cancel(t.Context(), "daily", "party", reader(1))
+			return !r.RegisteredAt.IsZero(), err
+		}, 0, false},
+		"adding": {func(e *edge) (bool, error) {
+			_, isNew, err := e.Add(t.Context(), platformtest.New(), "daily", party, Addition{Email: "guest@example.com", Name: "Jo", By: "Ada"})
+			return isNew, err
+		}, 2, true},
+		"removing": {func(e *edge) (bool, error) {
 			_, err := e.Remove(t.Context(), "daily", party, reader(1).Member, "Ada")
-			return err
-		},
+			return false, err
+		}, 0, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			db := dbtest.Postgres(t)
-			e := edgesWithParty(t, db, 1, nil)[0]
-			want[Registration](t)(e.Register(t.Context(), "daily", "party", reader(1)))
-			commits := dbtest.LoseCommit(t, db, "registrations")
-			if err := change(e); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			counted := map[string]int{"registering": 2}[name]
-			taken := want[map[string]int](t)(e.Taken(t.Context(), "daily", []string{party}))
-			if taken[party] != counted {
-				t.Errorf("%d are registered, want %d", taken[party], counted)
-			}
-			if n := commits(); n != 2 {
-				t.Errorf("%d commits, want that the first of two is lost", n)
-			}
-		})
+		for _, isKept := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, kept %t", name, isKept), func(t *testing.T) {
+				db, lose := dbtest.LossyPostgres(t)
+				e := edgesWithParty(t, db, 1, nil)[0]
+				want[Registration](t)(e.Register(t.Context(), "daily", "party", reader(1)))
+				commits := lose("registrations", isKept)
+				isNew, err := test.change(e)
+				if err != nil || isNew != test.isNew {
+					t.Fatalf("%s: got %t, %v, want %t and no error", name, isNew, err, test.isNew)
+				}
+				taken := want[map[string]int](t)(e.Taken(t.Context(), "daily", []string{party}))
+				if n := commits(); taken[party] != test.taken || n < 1 {
+					t.Errorf("%d are registered, after %d commits of which the first was lost, want %d", taken[party], n, test.taken)
+				}
+			})
+		}
 	}
 }

@@ -70,16 +70,16 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 		return nil, events.ErrBusy
 	}
 	defer s.writes.Release(1)
-	err = s.db.InIdempotentTx(ctx, func(tx *sql.Tx) error {
+	err = s.db.InIdempotentTx(ctx, func(tx *sql.Tx, mayBeDone bool) error {
 		e, err := hold(tx)
 		if err != nil {
 			return err
 		}
-		did := "" // by a transaction that is run again, since nobody knows whether it was kept
-		if b != nil {
-			did = b.did
+		before := b
+		b = &booking{tx: tx, key: placeKey{site, e.ID, member}, now: s.db.Now()}
+		if mayBeDone {
+			b.isRelabelled, b.did, b.email = before.isRelabelled, before.did, before.email
 		}
-		b = &booking{tx: tx, key: placeKey{site, e.ID, member}, now: s.db.Now(), did: did}
 		if b.of, err = offerOf(ctx, tx, &e); err != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ func (s *sitesStore) addFromCSV(ctx context.Context, out io.Writer, flags *siteF
 	if err == nil {
 		missing, err = s.missing(ctx, list, &wrong)
 	}
-	if err = cmp.Or(err, wrong.err()); err != nil {
+	if err = errors.Join(wrong.err(), err); err != nil {
 		return fmt.Errorf("nothing was added: %s, %w", name, err)
 	}
 	there := len(list) - len(missing)

@@ -54,7 +54,7 @@ func warnOfNoManifests(all []arrival) (warnings []config.Warning) {
 			return nil
 		case "events_api":
 			warnings = append(warnings, config.NewWarning(
-				"events_api without theme_manifest has no events, as no theme's event types are read: write theme_manifest too, and staff_desk for editors",
+				"events_api without theme_manifest has no events, unless another edge reads the event types of themes: write theme_manifest too, and staff_desk for editors",
 				"at", arrival.at,
 			))
 		}

@@ -211,30 +211,34 @@ func (db *DB) Close() error {
 // taken back for itself, and InTx returns once it is on disk. Work must not end
 // the transaction.
 func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
-	return db.inTx(ctx, true, false, work)
+	return db.inTx(ctx, true, work, nil)
 }
 
 // InIdempotentTx is InTx for work that leaves things as they are where it was done before. It runs
-// again, too, if PostgreSQL was lost in the commit: nobody knows then what was kept.
-func (db *DB) InIdempotentTx(ctx context.Context, work func(*sql.Tx) error) error {
-	return db.inTx(ctx, true, true, work)
+// again, too, if PostgreSQL was lost in the commit: mayBeDone then, as nobody knows what was kept.
+func (db *DB) InIdempotentTx(ctx context.Context, work func(tx *sql.Tx, mayBeDone bool) error) error {
+	return db.inTx(ctx, true, func(tx *sql.Tx) error { return work(tx, false) }, func(tx *sql.Tx) error { return work(tx, true) })
 }
 
 // InTxSoon is InTx for what may be lost if the power fails within the next
 // moments: on SQLite it does not wait for the disk. Nothing that is written
 // later survives without it.
 func (db *DB) InTxSoon(ctx context.Context, work func(*sql.Tx) error) error {
-	return db.inTx(ctx, false, false, work)
+	return db.inTx(ctx, false, work, nil)
 }
 
-func (db *DB) inTx(ctx context.Context, durable, isIdempotent bool, work func(*sql.Tx) error) error {
+// inTx runs again after a loss in the commit if again is not nil.
+func (db *DB) inTx(ctx context.Context, durable bool, work, again func(*sql.Tx) error) error {
 	if db.Kind == SQLite {
 		return db.group.inTx(ctx, db.Write, durable, work)
 	}
 	loss, err := db.inOneTx(ctx, work)
-	if (loss == inWork || loss == inCommit && isIdempotent) && ctx.Err() == nil {
+	if loss == inWork {
+		again = work
+	}
+	if loss != notLost && again != nil && ctx.Err() == nil {
 		db.reconnector.note(err)
-		_, err = db.inOneTx(ctx, work)
+		_, err = db.inOneTx(ctx, again)
 	}
 	return err
 }
