@@ -62,6 +62,8 @@ type edge struct {
 	socket *socket
 	vars   caddytest.Values
 	client *http.Client
+
+	atOnce int // how many calls of write Ghost had at once
 }
 
 // startEdge starts Caddy with a Caddyfile. In it, {{base}} is the address that

@@ -66,6 +66,9 @@ func TestMembersWithGhost(t *testing.T) {
 	if got := second.call(formKey, "GET", "/"+email, ""); got.Status != 404 {
 		t.Errorf("after delete: %v", got)
 	}
+	if e.atOnce+second.atOnce == 0 {
+		t.Error("all writes were queued, want that Ghost has some at once")
+	}
 }
 
 // ghostPlatform is a platform of membersConfig. Webhooks is their address,

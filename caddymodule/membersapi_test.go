@@ -50,6 +50,9 @@ func (e *edge) call(key, method, path, body string, header ...string) response {
 func (e *edge) write(key, method, path, body string, header ...string) response {
 	e.t.Helper()
 	got := e.call(key, method, path, body, header...)
+	if got.Header["Lychgate-Sync"] != "queued" {
+		e.atOnce++
+	}
 	e.sync(got, func(path string) (response, error) { return e.call(key, "GET", path, ""), nil })
 	return got
 }
