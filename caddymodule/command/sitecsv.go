@@ -57,14 +57,14 @@ func (m mistakes) err() error {
 	case len(lines) == 1:
 		return errors.New(m[lines[0]])
 	}
-	text := countOf(len(lines), "line") + " are wrong:"
+	text := []string{countOf(len(lines), "line") + " are wrong:"}
 	for _, line := range lines[:min(len(lines), maxMistakes)] {
-		text += "\n" + m[line]
+		text = append(text, m[line])
 	}
 	if more := len(lines) - maxMistakes; more > 0 {
-		text += "\nand " + countOf(more, "line") + " more"
+		text = append(text, "and "+countOf(more, "line")+" more")
 	}
-	return errors.New(text)
+	return errors.New(strings.Join(text, "\n"))
 }
 
 // addFromCSV adds the sites of a CSV file.
