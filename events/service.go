@@ -194,7 +194,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 	var noted string // for the audit log
 	enqueue, made := s.work.Enqueuer(site, Kind), newRevision()
 	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
-		if e.Revision == made { // by a transaction that was kept, and is run again since nobody knew
+		if e.Revision == made { // in the commit that was lost, which was kept
 			return nil
 		}
 		noted, task = "", work.Task{}

@@ -180,7 +180,7 @@ func (g *GuestList) Restore(ctx context.Context, site, event, member string, isO
 func (g *GuestList) seat(ctx context.Context, site, event, member string, isOverLimit bool, do func(b *booking, most int) error) (got Registrant, isNew bool, err error) {
 	got, err = g.change(ctx, placeKey{site, event, member}, func(b *booking) (isRelabelled bool, err error) {
 		if !b.at.IsZero() {
-			isNew = b.did == "added" // by a transaction that was kept, and is run again since nobody knew
+			isNew = b.did == "added" // in the commit that was lost, which was kept
 			return false, nil
 		}
 		isNew = false

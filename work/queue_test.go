@@ -409,47 +409,6 @@ func TestSitesThatAreNotServed(t *testing.T) {
 	})
 }
 
-// A platform that hangs takes no slots from others, and is left alone once it has not responded
-// five times: what is enqueued is then not even tried, until a probe is answered.
-func TestBreakerOfASite(t *testing.T) {
-	b := newBench(t, dbtest.SQLite(t), "daily", "weekly")
-	b.stopClock()
-	var isUp atomic.Bool
-	b.do = func(_ context.Context, t Task) Result {
-		if t.Site == "weekly" || isUp.Load() {
-			return Result{}
-		}
-		return Result{Outcome: Again, Reason: "It is down.", IsUnanswered: true}
-	}
-	for i := range MaxUnanswered {
-		b.Try(t.Context(), b.add("daily", "posts", strconv.Itoa(i), true))
-	}
-	if task := b.add("daily", "posts", "more", true); task.holder != "" {
-		t.Errorf("work for a platform that does not respond: got holder %q, want it not leased", task.holder)
-	} else if _, ok := b.Try(t.Context(), task); ok {
-		t.Error("Try for a platform that does not respond: got true, want false")
-	}
-	if a, ok := b.Try(t.Context(), b.add("weekly", "posts", "1", true)); !ok || a.Outcome != Done {
-		t.Errorf("at another platform: %+v, %t; want done", a, ok)
-	}
-	n := len(b.keys())
-	b.pass(time.Second)
-	b.settleAll()
-	b.settleAll()
-	if got := len(b.keys()) - n; got != 1 {
-		t.Errorf("%d attempts after a second, want one probe", got)
-	}
-	isUp.Store(true)
-	b.pass(3 * time.Second)
-	b.settleAll()
-	b.settleAll()
-	b.wantLeft("it responds")
-	b.settleAll()
-	if len(b.breakers) != 0 {
-		t.Errorf("%d breakers are kept, want none", len(b.breakers))
-	}
-}
-
 // Run does what is due, and waits for what is under way. After it nothing begins, and what is
 // enqueued stays due for another process.
 func TestRun(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // Backlogs are the rows of a table that wait for a platform, by site. It needs an index of such rows.
 type Backlogs struct {
 	From  string // the table, WHERE and the condition
-	Since string // the column of since when a row waits, as of [Millis]
+	Since string // the column that says since when a row waits, as [Millis] makes it
 }
 
 // Backlog is how much of a site is pending, and since when the first of it is.

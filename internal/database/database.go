@@ -214,8 +214,9 @@ func (db *DB) InTx(ctx context.Context, work func(*sql.Tx) error) error {
 	return db.inTx(ctx, true, work, nil)
 }
 
-// InIdempotentTx is InTx for work that leaves things as they are where it was done before. It runs
-// again, too, if PostgreSQL was lost in the commit: mayBeDone then, as nobody knows what was kept.
+// InIdempotentTx is InTx for work that changes nothing if it was done before. It also runs again,
+// once, if PostgreSQL was lost in the commit. mayBeDone is true then: whether the first run was kept
+// is not known.
 func (db *DB) InIdempotentTx(ctx context.Context, work func(tx *sql.Tx, mayBeDone bool) error) error {
 	return db.inTx(ctx, true, func(tx *sql.Tx) error { return work(tx, false) }, func(tx *sql.Tx) error { return work(tx, true) })
 }
@@ -248,8 +249,8 @@ type loss int
 
 const (
 	notLost  loss = iota
-	inWork        // so that nothing was kept
-	inCommit      // so that nobody knows
+	inWork        // nothing was kept
+	inCommit      // it is not known whether anything was kept
 )
 
 // inOneTx is one attempt of inTx on PostgreSQL.
