@@ -63,13 +63,7 @@ func (e *edge) signInAt(origin, email string) string {
 // that they would get by mail out of Ghost's database, and accepts.
 func (e *edge) addStaff(owner, email, role string) {
 	e.t.Helper()
-	send := func(method, target, body string) string {
-		response, err := e.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", e.base, "Cookie", owner)
-		if err != nil || response.Status >= 300 {
-			e.t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, target, response, err)
-		}
-		return response.Body
-	}
+	send := func(method, target, body string) string { return e.askGhost(owner, method, target, body) }
 	var id string
 	for object := range strings.SplitSeq(send("GET", "/roles/?limit=all", ""), "{") {
 		if strings.Contains(object, `"name":"`+role+`"`) {
@@ -81,6 +75,23 @@ func (e *edge) addStaff(owner, email, role string) {
 	token := queryGhost(e.t, `SELECT token FROM invites WHERE email = '`+email+`'`)
 	send("POST", "/authentication/invitation/", fmt.Sprintf(`{"invitation":[{"token":%q,"email":%q,"name":%q,"password":%q}]}`,
 		token, email, role, ghostPassword))
+}
+
+// askGhost asks Ghost's own API with the cookies of one of the staff, and fails the test
+// unless it does what is asked.
+func (e *edge) askGhost(cookies, method, target, body string) string {
+	e.t.Helper()
+	status, text := ghosttest.Settled(func() (int, string) {
+		response, err := e.sendBody(method, "/ghost/api/admin"+target, body, "Content-Type", "application/json", "Origin", e.base, "Cookie", cookies)
+		if err != nil {
+			e.t.Fatalf("%s %s: %v", method, target, err)
+		}
+		return response.Status, response.Body
+	})
+	if status >= 300 {
+		e.t.Fatalf("%s %s: got status %d, %s, want less than 300", method, target, status, text)
+	}
+	return text
 }
 
 // queryGhost reads one value from the real Ghost's database. The query must be valid on SQLite and

@@ -5,11 +5,16 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
 // api asks Ghost's Admin API from a page of Ghost Admin, and returns the answer's status
 // and text.
 func api(p *browser.Page, method, path, body string) (status int, text string) {
+	return ghosttest.Settled(func() (int, string) { return apiOnce(p, method, path, body) })
+}
+
+func apiOnce(p *browser.Page, method, path, body string) (status int, text string) {
 	got := browser.JS[struct {
 		Status int
 		Text   string

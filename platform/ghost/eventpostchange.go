@@ -50,10 +50,9 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 		update["updated_at"] = p.UpdatedAt
 		var response eventPosts
 		err = c.call(ctx, http.MethodPut, "/posts/"+id+"/", withoutText, updates{[]map[string]any{update}}, &response)
-		collision, collided := errors.AsType[*Error](err)
 		_, refused := errors.AsType[*platform.Refusal](err)
 		switch {
-		case collided && collision.Status == http.StatusConflict:
+		case isCollision(err):
 			if collisions++; collisions == maxCollisions {
 				return platform.EventPost{}, err
 			}
@@ -227,7 +226,7 @@ func (c *eventClient) resolveTags(ctx context.Context, own []tag, names []string
 			t, ok = resolved[n], true // of another name for the same
 		}
 		if !ok {
-			if t, err = c.makeOneTag(ctx, name); err != nil {
+			if t, err = c.makeTag(ctx, name); err != nil {
 				return nil, err
 			}
 		}
@@ -287,27 +286,6 @@ func (c *eventClient) findAllTags(ctx context.Context, names []string) (map[stri
 		names = names[n:]
 	}
 	return all, nil
-}
-
-// makeOneTag is makeTag for several processes that make the same tag at once: that which
-// Ghost gave another slug is deleted again.
-func (c *eventClient) makeOneTag(ctx context.Context, name string) (tag, error) {
-	made, err := c.makeTag(ctx, name)
-	if slug := tagSlug(name); err != nil || slug == "" || made.Slug == slug {
-		return made, err
-	}
-	known, err := c.findTags(ctx, []string{name})
-	if err != nil {
-		return tag{}, err
-	}
-	first, ok := known[name]
-	if !ok || first.ID == made.ID {
-		return made, nil
-	}
-	if err := c.call(ctx, http.MethodDelete, "/tags/"+url.PathEscape(made.ID)+"/", nil, nil, nil); err != nil && !errors.Is(err, platform.ErrNotFound) {
-		return tag{}, err
-	}
-	return first, nil
 }
 
 // isTag reports whether a name stands for a tag.

@@ -312,9 +312,9 @@ func TestRealTagsOfOneName(t *testing.T) {
 	slug := draftSlug(t, c)
 	var made []tag
 	for range 2 {
-		one, err := c.makeTag(t.Context(), "Twin "+slug)
+		one, err := c.addTag(t.Context(), "Twin "+slug)
 		if err != nil {
-			t.Fatalf("c.makeTag: %v", err)
+			t.Fatalf("c.addTag: %v", err)
 		}
 		t.Cleanup(func() {
 			_ = c.postClient.call(context.Background(), http.MethodDelete, "/tags/"+one.ID+"/", nil, nil, nil)

@@ -159,6 +159,7 @@ func kind(err error) string {
 const (
 	collided  = `{"errors":[{"type":"UpdateCollisionError"}]}`
 	forbidden = `{"errors":[{"type":"NoPermissionError"}]}`
+	undone    = `{"errors":[{"type":"BookshelfRelationsError","code":"UPDATE_RELATION"}]}`
 	invalid   = `{"errors":[{"type":"ValidationError","context":"Not so."}]}`
 )
 
@@ -214,7 +215,7 @@ func TestDraftFaults(t *testing.T) {
 
 // A change is done once, however often it is asked for.
 func TestChangeFaults(t *testing.T) {
-	conflict := fault{status: 409, body: collided}
+	conflict, deadlock := fault{status: 409, body: collided}, fault{status: 500, body: undone}
 	for name, test := range map[string]struct {
 		faults map[string][]fault
 		want   []string
@@ -225,6 +226,8 @@ func TestChangeFaults(t *testing.T) {
 		"the request is lost":     {map[string][]fault{"PUT": {{}}}, []string{"unsure", "done"}, 1},
 		"staff edit meanwhile":    {map[string][]fault{"PUT": slices.Repeat([]fault{conflict}, maxCollisions-1)}, []string{"done", "done"}, 1},
 		"staff edit all the time": {map[string][]fault{"PUT": slices.Repeat([]fault{conflict}, maxCollisions)}, []string{"no effect", "done"}, 1},
+		"other tags meanwhile":    {map[string][]fault{"PUT": slices.Repeat([]fault{deadlock}, maxCollisions-1)}, []string{"done", "done"}, 1},
+		"other tags all the time": {map[string][]fault{"PUT": slices.Repeat([]fault{deadlock}, maxCollisions)}, []string{"no effect", "done"}, 1},
 		"the key may not":         {map[string][]fault{"PUT": {{status: 403, body: forbidden}}}, []string{"no effect", "done"}, 1},
 		"Ghost is in trouble":     {map[string][]fault{"PUT": {{status: 500}}}, []string{"unsure", "done"}, 1},
 		"a tag is deleted":        {map[string][]fault{"PUT": {{status: 422, body: invalid}}}, []string{"done", "done"}, 1},

@@ -40,11 +40,12 @@ func firstError(response []byte) ghostError {
 // and shown.
 const maxErrorText = 4000
 
-// labelsRefused is the code of Ghost's 500 response to a member whose labels it could not
-// change, of whom it then has changed nothing. Its database, MySQL, has found a deadlock
-// with another change of labels; or it takes one of the labels for another that is
-// there, as its collation does with VIP and víp, while Ghost does not.
-const labelsRefused = "UPDATE_RELATION"
+// relationRefused is the code of Ghost's 500 response to a member whose labels it could not
+// change, or a post whose tags, of which it then has changed nothing. Its database, MySQL,
+// has found a deadlock with another change, or another one has made the same tag; or it
+// takes one of the labels for another that is there, as its collation does with VIP and
+// víp, while Ghost does not.
+const relationRefused = "UPDATE_RELATION"
 
 // refusal turns a response that is no success into one of the kinds of errors
 // that [platform.Platform] knows.
@@ -107,7 +108,7 @@ func (e *Error) Is(target error) bool {
 	}
 	return target == platform.ErrNoEffect &&
 		(e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout ||
-			e.Status == http.StatusServiceUnavailable || e.Code == labelsRefused)
+			e.Status == http.StatusServiceUnavailable || e.Code == relationRefused)
 }
 
 // rejectsKey does not take a 401 or 403 for Ghost's word that has no error of Ghost's: a proxy

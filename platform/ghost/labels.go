@@ -45,7 +45,7 @@ func (c *labelClient) label(ctx context.Context, labels *[]label, send func() er
 		}
 		err := send()
 		response, ok := errors.AsType[*Error](err)
-		if !ok || response.Code != labelsRefused || attempt == labelAttempts {
+		if !ok || response.Code != relationRefused || attempt == labelAttempts {
 			return err
 		}
 		c.labelsMeet.Store(true)

@@ -234,6 +234,13 @@ func (c *postClient) Untag(ctx context.Context, id, name string) error {
 // maxCollisions bounds how often a post is read anew that somebody else changes.
 const maxCollisions = 5
 
+// isCollision reports whether Ghost changed nothing because somebody else changed the post,
+// or posts with the same tags, at the same moment.
+func isCollision(err error) bool {
+	response, ok := errors.AsType[*Error](err)
+	return ok && (response.Status == http.StatusConflict || response.Code == relationRefused)
+}
+
 // retag changes the tags of a post, unless they are as they should be. Ghost takes all
 // tags of a post at once, so they are read just before.
 func (c *postClient) retag(ctx context.Context, id string, change func(post) []tag) error {
@@ -251,7 +258,7 @@ func (c *postClient) retag(ctx context.Context, id string, change func(post) []t
 			update.Tags = append(update.Tags, tag{ID: t.ID})
 		}
 		err = c.call(ctx, http.MethodPut, "/posts/"+url.PathEscape(id)+"/", nil, posts{Posts: []post{update}}, nil)
-		if collision, ok := errors.AsType[*Error](err); ok && collision.Status == http.StatusConflict && tries < maxCollisions {
+		if isCollision(err) && tries < maxCollisions {
 			continue
 		}
 		return noPost(err)
@@ -387,8 +394,34 @@ func (c *postClient) listTags(ctx context.Context, filters []string) ([]tag, err
 	return response.Tags, err
 }
 
-// makeTag makes a tag, whose name is #hero for hash-hero.
+// makeTag makes a tag. Where others make the same one at that moment, all get the one that
+// was first: Ghost gives the rest another slug, which are deleted again, or, with MySQL,
+// answers 500.
 func (c *postClient) makeTag(ctx context.Context, name string) (tag, error) {
+	made, err := c.addTag(ctx, name)
+	slug := tagSlug(name)
+	_, isAnswered := errors.AsType[*Error](err)
+	if slug == "" || err == nil && made.Slug == slug || err != nil && !isAnswered {
+		return made, err
+	}
+	known, lookErr := c.findTags(ctx, []string{name})
+	first, ok := known[name]
+	switch {
+	case err == nil && lookErr != nil:
+		return tag{}, lookErr
+	case !ok || first.ID == made.ID:
+		return made, err
+	case err != nil:
+		return first, nil //nolint:nilerr // the tag is there
+	}
+	if err := c.call(ctx, http.MethodDelete, "/tags/"+url.PathEscape(made.ID)+"/", nil, nil, nil); err != nil && !errors.Is(err, platform.ErrNotFound) {
+		return tag{}, err
+	}
+	return first, nil
+}
+
+// addTag adds a tag, whose name is #hero for hash-hero.
+func (c *postClient) addTag(ctx context.Context, name string) (tag, error) {
 	t := tag{Name: strings.TrimSpace(name), Slug: tagSlug(name)}
 	if rest, internal := strings.CutPrefix(t.Name, "hash-"); internal {
 		t.Name = "#" + rest
