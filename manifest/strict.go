@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -9,10 +10,11 @@ import (
 
 // This file finds what [Parse] passes over, for people who write a manifest.
 
-// UnknownKeys warns of each key of a file that the format does not have, and of which
-// Parse says nothing, in the order of the file; 10,000 at most. A file that is not YAML
+// StrictKeys warns of each key of a file that the format does not have, and of each event
+// type whose key is not in lower case with underscores, of which Parse says nothing, in the
+// order of the file; 10,000 at most. A file that is not YAML
 // has none. A key in an anchor is one finding, however many aliases it has.
-func UnknownKeys(text []byte) []Finding {
+func StrictKeys(text []byte) []Finding {
 	c := keyChecker{seen: make(map[checkedValue]bool)}
 	root, err := readDocument(text, MaxSize)
 	if err != nil {
@@ -22,7 +24,10 @@ func UnknownKeys(text []byte) []Finding {
 	return c.inOrder()
 }
 
-// keyChecker collects unknown keys.
+// typeKey is how the key of an event type is to be written (docs/manifest.md, "events").
+var typeKey = regexp.MustCompile(`^[a-z0-9_]+$`)
+
+// keyChecker collects keys to warn of.
 type keyChecker struct {
 	parser
 
@@ -98,6 +103,10 @@ func (c *keyChecker) isKnown(key *yaml.Node, at *path, set *keySet) bool {
 	case set.own != nil && isBlank(name.Value):
 		c.report(Warning, at.child(name.Value), key, "an event type has an empty key, so it is ignored; name it")
 		return false
+	case set.own != nil && !typeKey.MatchString(name.Value):
+		c.report(Warning, at.child(name.Value), key,
+			"the key of the event type %s is not in lower case with underscores; write one such as `house_concert` before there are events of the type, which keep it", Quote(name.Value))
+		return true
 	case set.own != nil, slices.Contains(set.keys, name.Value), at == nil && strings.HasPrefix(name.Value, anchorPrefix):
 		return true
 	case set.isParsed:

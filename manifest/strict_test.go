@@ -16,8 +16,9 @@ import (
 )
 
 // A key that nothing reads is found wherever it is, and told what it is meant to be.
-func TestUnknownKeys(t *testing.T) {
+func TestStrictKeys(t *testing.T) {
 	const eventTypeKeys = "`post_template`, `label`, `tags`, `supported_fields`, `required_fields`, `field_constraints`, `custom_fields`, `messaging_states` or `default`"
+	const writeKey = "write one such as `house_concert` before there are events of the type, which keep it"
 	for _, c := range []struct {
 		name, in string
 		want     []string // line:column field: message
@@ -37,6 +38,12 @@ func TestUnknownKeys(t *testing.T) {
 		{"event type without a name", inTypes("'': {post_template: custom-a}\n' ': {}\nb: {post_template: custom-b}"), []string{
 			"4:5 events.types.: an event type has an empty key, so it is ignored; name it",
 			"5:5 events.types. : an event type has an empty key, so it is ignored; name it",
+		}},
+		{"event types in capitals", inTypes("Talk: {post_template: custom-a}\nhouse concert: {tgs: [a]}\nb-2: {post_template: custom-a}\nb_2: {post_template: custom-a}"), []string{
+			"4:5 events.types.Talk: the key of the event type `Talk` is not in lower case with underscores; " + writeKey,
+			"5:5 events.types.house concert: the key of the event type `house concert` is not in lower case with underscores; " + writeKey,
+			"5:21 events.types.house concert.tgs: `tgs` is not a key of an event type, so it is ignored; did you mean `tags`?",
+			"6:5 events.types.b-2: the key of the event type `b-2` is not in lower case with underscores; " + writeKey,
 		}},
 		{"keys that are no names", inType("~: 1\n[a]: 2\n? {b: c}\n: 3"), []string{
 			"6:7 events.types.talk: an empty value is no key, so it is ignored; write a name",
@@ -83,7 +90,7 @@ func TestUnknownKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, f := range UnknownKeys([]byte(c.in)) {
+			for _, f := range StrictKeys([]byte(c.in)) {
 				got = append(got, fmt.Sprintf("%d:%d %s: %s", f.Line, f.Column, f.Field, f.Message))
 				if f.Severity != Warning {
 					t.Errorf("the severity of %s is %s", f.Field, f.Severity)
@@ -97,13 +104,13 @@ func TestUnknownKeys(t *testing.T) {
 }
 
 // What is a finding anyhow is none of --strict's.
-func TestUnknownKeysAreNoFindingsOfParse(t *testing.T) {
+func TestStrictKeysAreNoFindingsOfParse(t *testing.T) {
 	for _, c := range slices.Concat(eventErrors(), curationErrors()) {
 		known := make(map[string]bool)
 		for _, f := range Parse([]byte(c.in)).Findings {
 			known[fmt.Sprint(f.Line, f.Column, f.Field)] = true
 		}
-		for _, f := range UnknownKeys([]byte(c.in)) {
+		for _, f := range StrictKeys([]byte(c.in)) {
 			if known[fmt.Sprint(f.Line, f.Column, f.Field)] {
 				t.Errorf("%s: %s is a finding of both", c.name, f.Field)
 			}
@@ -184,7 +191,7 @@ events:
 }
 
 // Nobody can keep --strict busy: not with keys to compare, and not with aliases.
-func TestTimeOfUnknownKeysIsLinear(t *testing.T) {
+func TestTimeOfStrictKeysIsLinear(t *testing.T) {
 	inField := "manifest_version: 1\nevents: {types: {a: {custom_fields: ["
 	for _, s := range append(hostileShapes(),
 		shape{"unknown keys", "", "manifest_versn@: 1\n", ""},
@@ -197,7 +204,7 @@ func TestTimeOfUnknownKeysIsLinear(t *testing.T) {
 	) {
 		t.Run(s.name, func(t *testing.T) {
 			lineartest.Check(t, 64<<10, s.file, func(text []byte) {
-				UnknownKeys(text)
+				StrictKeys(text)
 				PostTemplates(text)
 			})
 		})

@@ -40,7 +40,7 @@ func (v validation) run() (found int, err error) {
 
 // addStrict adds the findings of --strict. Those about files of the theme come last.
 func (v validation) addStrict(report *manifestReport) error {
-	report.isStrict, report.strict = true, manifest.UnknownKeys(report.text)
+	report.isStrict, report.strict = true, manifest.StrictKeys(report.text)
 	files, err := themes.Templates(v.name, v.fileName)
 	switch {
 	case errors.Is(err, themes.ErrNoTheme):
