@@ -16,11 +16,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
-
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
+	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 func init() {

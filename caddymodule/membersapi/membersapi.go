@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/dustin/go-humanize"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
@@ -19,7 +18,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
-
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 )
 

@@ -19,7 +19,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
-
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"

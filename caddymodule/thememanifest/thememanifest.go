@@ -6,8 +6,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -16,11 +14,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
-
 	"github.com/lychgate/caddy-lychgate/docs"
+	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	themesapi "github.com/lychgate/caddy-lychgate/handlers/themes"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/web"
 )
 

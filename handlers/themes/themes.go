@@ -11,11 +11,10 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
