@@ -39,7 +39,8 @@ var besideLastRelease = map[string]string{
 	"internal/audit/migrations/00001_audit.sql":     "a table that the last release does not have",
 	"memberstore/migrations/00009_unregistered.sql": "an index",
 	"sites/migrations/00002_labels.sql":             "exchangeSite of TestSideBySide in e2e/versions",
-	"themes/migrations/00004_failing.sql":           "TestUnread in themes",
+	"themes/migrations/00004_failing.sql":           "exchangeTheme of TestSideBySide in e2e/versions",
+	"themes/migrations/00005_unread.sql":            "exchangeTheme of TestSideBySide in e2e/versions",
 	"work/migrations/00003_pending.sql":             "an index",
 }
 

@@ -29,9 +29,9 @@ type Failing struct {
 const (
 	withFindings = `SELECT site, COUNT(*), MIN(name), SUM(finding_count), MIN(updated_at), '' FROM themes
 		WHERE finding_count > 0 AND %[1]s GROUP BY site ORDER BY %[2]s %[3]s`
-	// A version before 00004_failing.sql may have read a theme since.
+	// A version before 00004_failing.sql may have saved or cleared a theme since.
 	unreadThemes = `SELECT site, COUNT(*), MIN(name), 0, MIN(unread_at), MIN(unread) FROM themes
-		WHERE unread_at >= updated_at AND unread_at > 0 AND unread_at > $1 AND %[1]s GROUP BY site ORDER BY %[2]s %[3]s`
+		WHERE unread_after = changed AND unread_at > 0 AND unread_at > $1 AND %[1]s GROUP BY site ORDER BY %[2]s %[3]s`
 )
 
 // WithFindings lists sites that have a theme whose manifest has findings.

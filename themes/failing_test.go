@@ -47,13 +47,15 @@ func TestUnread(t *testing.T) {
 		refresh(problem)
 		unread(failing)
 
-		// The version before reads the theme, and does not know that it could not be read.
-		if _, err := db.Write.ExecContext(t.Context(), "UPDATE themes SET updated_at = unread_at, unread_at = unread_at - 1"); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
+		// The version before saves or clears the theme, and does not know that it could not be read.
+		for _, change := range []string{"updated_at = unread_at", "updated_at = 0, manifest = NULL, findings = NULL"} {
+			if _, err := db.Write.ExecContext(t.Context(), "UPDATE themes SET begun = begun + 1, changed = begun + 1, "+change); err != nil {
+				t.Fatalf("db.Write.ExecContext: %v", err)
+			}
+			unread()
+			refresh(problem)
+			unread(failing)
 		}
-		unread()
-		refresh(problem)
-		unread(failing)
 		if _, err := s.Take(t.Context(), "nightly", func(context.Context) ([]byte, error) { return nil, themes.ErrNoManifest }); err != nil {
 			t.Errorf("Take: %v", err)
 		}

@@ -131,7 +131,8 @@ const (
 		WHERE site = $1 AND name = $2 AND changed < $3`
 	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, finding_count = NULL, updated_at = 0, known_good_at = 0, curation_at = 0, unread_at = 0, unread = '', changed = $3
 		WHERE site = $1 AND name = $2 AND changed < $3`
-	markUnread = `UPDATE themes SET unread_at = CASE WHEN unread_at > 0 AND unread_at >= updated_at THEN unread_at ELSE $3 END, unread = $4 WHERE site = $1 AND name = $2`
+	markUnread = `UPDATE themes SET unread_at = CASE WHEN unread_at > 0 AND unread_after = changed THEN unread_at ELSE $3 END,
+		unread = $4, unread_after = changed WHERE site = $1 AND name = $2`
 )
 
 // Find is described at [Store].

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"maps"
 	"mime/multipart"
@@ -49,6 +50,7 @@ const (
 				admin_key {{key}}
 				webhooks off
 			}
+			{{themes}}
 			integration crm {
 				key ` + emailKey + `
 			}
@@ -125,7 +127,8 @@ func newFleet(t *testing.T, binary string) *fleet {
 		}
 		return ""
 	})
-	f.uploadTheme()
+	f.uploadTheme(0, themeName, os.DirFS(themeFolder))
+	f.owner.do(0, "PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
 	return f
 }
 
@@ -180,6 +183,9 @@ func (f *fleet) start(n int, binary string) {
 func (f *fleet) run(n int, binary string) {
 	f.t.Helper()
 	values := caddytest.Values{"store": f.store, "ghost": f.platform.URL, "key": f.ghost.Key, "upstream": strings.TrimPrefix(f.ghost.URL, "http://")}
+	for _, mark := range marks {
+		values["themes"] += "theme " + swapped(mark) + " {\nrepository http://127.0.0.1:1/none.git\n}\n"
+	}
 	folder := f.t.TempDir()
 	if e := f.edges[n]; e != nil {
 		folder, values["port"] = e.Folder, e.Port
@@ -207,15 +213,15 @@ func (f *fleet) stop(n int) {
 	f.asked.Delete(n)
 }
 
-func (f *fleet) uploadTheme() {
+func (f *fleet) uploadTheme(edge int, name string, files fs.FS) {
 	f.t.Helper()
 	var file, body bytes.Buffer
 	z := zip.NewWriter(&file)
-	if err := errors.Join(z.AddFS(os.DirFS(themeFolder)), z.Close()); err != nil {
+	if err := errors.Join(z.AddFS(files), z.Close()); err != nil {
 		f.t.Fatalf("zip: %v", err)
 	}
 	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile("file", themeName+".zip")
+	part, err := form.CreateFormFile("file", name+".zip")
 	if err == nil {
 		_, err = part.Write(file.Bytes())
 	}
@@ -223,12 +229,11 @@ func (f *fleet) uploadTheme() {
 		f.t.Fatalf("form: %v", err)
 	}
 	f.owner.header.Set("Content-Type", form.FormDataContentType())
-	status, text := f.owner.try(f.t.Context(), 0, "POST", "/ghost/api/admin/themes/upload/", body.Bytes(), nil)
+	status, text := f.owner.try(f.t.Context(), edge, "POST", "/ghost/api/admin/themes/upload/", body.Bytes(), nil)
 	f.owner.header.Del("Content-Type")
 	if status != http.StatusOK {
-		f.t.Fatalf("uploading the theme: got %d, %s, want 200", status, text)
+		f.t.Fatalf("uploading the theme %s: got %d, %s, want 200", name, status, text)
 	}
-	f.owner.do(0, "PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
 }
 
 // anyEdge has the load balancer choose.

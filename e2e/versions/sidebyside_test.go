@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -35,16 +36,16 @@ func TestSideBySide(t *testing.T) {
 	}
 	want.Members["jane@example.com"] = member{Labels: []string{}, Count: 1}
 	want.Members["john@example.com"] = member{Labels: []string{"Party a", "Party b", "Party c", "Party d"}, Count: 1}
-	f.exchange(c, 0, 1, "a", want)
-	f.exchange(c, 1, 0, "b", want)
+	f.exchange(c, 0, 1, marks[0], want)
+	f.exchange(c, 1, 0, marks[1], want)
 
 	f.migrateAsNext()
 	for n, binary := range []string{last, caddytest.Build(t)} {
 		f.stop(n)
 		f.start(n, binary)
 	}
-	f.exchange(c, 0, 1, "c", want)
-	f.exchange(c, 1, 0, "d", want)
+	f.exchange(c, 0, 1, marks[2], want)
+	f.exchange(c, 1, 0, marks[3], want)
 
 	for n, binary := range []string{last, caddytest.Build(t)} {
 		f.leavePending(c.crm, n, binary, want)
@@ -80,7 +81,14 @@ func (f *fleet) exchange(c *callers, first, second int, mark string, want conten
 	f.exchangeRegistrations(c, first, second, mark)
 	f.exchangeSlot(first, second, e)
 	f.exchangeSite(first, second, mark)
+	f.exchangeTheme(first, second, mark)
 }
+
+// marks are those of the exchanges.
+var marks = []string{"a", "b", "c", "d"}
+
+// swapped is a theme that two edges change by turns.
+func swapped(mark string) string { return "swapped-" + mark }
 
 func (f *fleet) exchangeMembers(crm, shop *caller, first, second int, mark string, want content) {
 	f.t.Helper()
@@ -265,6 +273,65 @@ func (f *fleet) exchangeSite(first, second int, mark string) {
 		}
 		return ""
 	})
+}
+
+// exchangeTheme has two edges change what is known of a theme, whose repository cannot be read.
+func (f *fleet) exchangeTheme(first, second int, mark string) {
+	f.t.Helper()
+	name := swapped(mark)
+	upload := func(edge int, manifest string) {
+		f.t.Helper()
+		f.uploadTheme(edge, name, fstest.MapFS{
+			"index.hbs": {}, "post.hbs": {}, "custom-talk.hbs": {}, "lychgate-manifest.yaml": {Data: []byte(manifest)},
+			"package.json": {Data: []byte(`{"name":"` + name + `","version":"1.0.0","author":{"email":"jane@example.com"},"config":{"posts_per_page":9}}`)},
+		})
+	}
+	// known is what is said of the theme, or "" if it is not known: by each edge to staff, and by this
+	// Lychgate to operators.
+	type known struct{ Last, This, Failing string }
+	check := func(after string, want known) {
+		f.t.Helper()
+		var got known
+		for edge, status := range map[int]*string{lastLychgate: &got.Last, thisLychgate: &got.This} {
+			var list struct {
+				Themes []struct{ Name, Status string }
+			}
+			f.owner.do(edge, "GET", "/ghost/lychgate/themes", nil, &list)
+			for _, theme := range list.Themes {
+				if theme.Name == name {
+					*status = theme.Status
+				}
+			}
+		}
+		admin := &caller{fleet: f, client: caddytest.Admin(f.edges[thisLychgate].AdminSocket), header: http.Header{}}
+		var failing struct {
+			Sites []struct{ Reasons []struct{ State string } }
+		}
+		admin.do(thisLychgate, "GET", "/lychgate/sites?state=failing", nil, &failing)
+		for _, site := range failing.Sites {
+			for _, reason := range site.Reasons {
+				if reason.State == "manifest_findings" || reason.State == "theme_unreadable" {
+					got.Failing += reason.State
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			f.t.Errorf("a theme that edges %d and %d change by turns, after %s (-want +got):\n%s", first, second, after, diff)
+		}
+	}
+	const good = "manifest_version: 1\nevents:\n  types:\n    talk:\n      post_template: custom-talk\n"
+	upload(first, good)
+	check("an upload", known{"Valid", "Valid", ""})
+	upload(second, good+"      supported_fields: [none]\n")
+	check("an upload with a finding", known{"1 warning", "1 warning", "manifest_findings"})
+	if status, text := f.owner.try(f.t.Context(), thisLychgate, "POST", "/ghost/lychgate/themes/"+name+"/refresh", nil, nil); status != http.StatusBadGateway {
+		f.t.Errorf("a refresh that cannot be done: got %d, %s, want 502", status, text)
+	}
+	check("a refresh that could not be done", known{"1 warning", "1 warning", "manifest_findingstheme_unreadable"})
+	upload(lastLychgate, good)
+	check("an upload by the last release", known{"Valid", "Valid", ""})
+	f.owner.do(second, "DELETE", "/ghost/api/admin/themes/"+name+"/", nil, nil)
+	check("its removal", known{})
 }
 
 // leavePending has one edge write while Ghost is away, and end. The other one delivers it.
