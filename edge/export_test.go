@@ -9,3 +9,6 @@ func NowServing() *Serving {
 	}
 	return new(Serving)
 }
+
+// Unpolled counts the sites whose first poll is to come.
+func Unpolled(e *Edge) int { return e.Members().Serving().inbound.Unpolled() }

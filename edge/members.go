@@ -31,6 +31,7 @@ type Members struct {
 	logger   *zap.Logger
 	inbound  map[string]inbound.Site // by site name, of those that have a platform
 	declared map[string]declared     // by site name
+	kept     *syncedSites            // of the store
 
 	serving atomic.Pointer[Serving] // nil while the store is away
 }
@@ -60,6 +61,9 @@ func newMembers(b *base, sites *follower, path string, deleted func(site string,
 	s := &Members{Path: path, base: b, sites: sites, deleted: deleted, logger: b.Logger, inbound: make(map[string]inbound.Site), declared: make(map[string]declared)}
 	var err error
 	if s.store, err = b.useStore(s); err != nil {
+		return nil, err
+	}
+	if s.kept, err = syncs.Load(s.store.key(), &b.releases, func() (*syncedSites, error) { return newSyncedSites(), nil }); err != nil {
 		return nil, err
 	}
 	for _, name := range b.Config.Names() {
@@ -212,6 +216,13 @@ func purgeRequests(ctx context.Context, requests members.Requests, now func() ti
 	}
 }
 
+// forget forgets that a site is kept in sync with a platform.
+func (s *Members) forget(of platform.Platform) {
+	if s != nil {
+		s.kept.forget(of)
+	}
+}
+
 // Site opens the store if it is not open. Errors: ErrStoreAway, and why a site's keys cannot be
 // opened.
 func (s *Members) Site(site *Site) (*membersapi.Site, error) {
@@ -243,7 +254,9 @@ func (s *Members) complete(site *Site) {
 	}
 	site.members.Store(serving.open(site, declared{}))
 	if site.synced.Platform != nil {
-		serving.inbound.Put(site.Name, site.synced)
+		synced := site.synced
+		synced.Since = s.kept.since(synced.Platform, serving.Now())
+		serving.inbound.Put(site.Name, synced)
 	}
 }
 

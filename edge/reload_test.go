@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +21,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -84,6 +87,14 @@ func (s *storedEdges) start(secrets ...string) *edge.Edge {
 	if err != nil {
 		s.t.Fatalf("starting an edge: %v", err)
 	}
+	return e
+}
+
+// restart starts an edge that ends with the test.
+func (s *storedEdges) restart() *edge.Edge {
+	s.t.Helper()
+	e := s.start(firstSecret)
+	s.t.Cleanup(func() { s.end(e) })
 	return e
 }
 
@@ -220,6 +231,67 @@ func reloadConnections(t *testing.T) (got, gone int) {
 		<-closed
 	}
 	return got, gone
+}
+
+// A reload with a hundred thousand sites asked all their Ghosts for the number of their members. What was
+// changed meanwhile is told by webhook events, and by the next look for changes, which is not put off.
+func TestReloadPollsNoneAnew(t *testing.T) {
+	var polls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/webhooks/") {
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"webhooks":[{}]}`)
+			return
+		}
+		polls.Add(1)
+		fmt.Fprint(w, `{"members":[],"meta":{"pagination":{"page":1,"limit":1,"pages":1,"total":0,"next":null,"prev":null}}}`)
+	}))
+	t.Cleanup(server.Close)
+	s := newStoredEdges(t, firstSecret)
+	add := func(name string) {
+		t.Helper()
+		site := ghostSite(name, name+".example")
+		site.Settings = fmt.Appendf(nil, `{"platform":{"kind":"ghost","url":%q,"webhooks":%q,"reconcile":"off"}}`, server.URL, "http://"+name+".example")
+		if err := s.sites.Add(t.Context(), site); err != nil {
+			t.Fatalf("Add: %v", err)
+		}
+	}
+	// polled waits for the first polls of a configuration, and says how many requests there were.
+	polled := func(e *edge.Edge, seen int) int64 {
+		t.Helper()
+		before := polls.Load()
+		wait.Until(t, func() string {
+			var count int
+			if err := s.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM webhooks WHERE registered_at > 0").Scan(&count); err != nil {
+				return err.Error()
+			}
+			if unpolled := edge.Unpolled(e); unpolled > 0 || count < seen {
+				return fmt.Sprintf("%d sites are not polled, %d have webhooks, want 0 and %d", unpolled, count, seen)
+			}
+			return ""
+		})
+		return polls.Load() - before
+	}
+	add("daily")
+	first := s.start(firstSecret)
+	if n := polled(first, 1); n == 0 {
+		t.Error("the first configuration did not poll, want a poll")
+	}
+	second := s.start(firstSecret)
+	s.end(first)
+	if n := polled(second, 1); n != 0 {
+		t.Errorf("after a reload: %d polls, want none", n)
+	}
+	add("weekly")
+	third := s.start(firstSecret)
+	s.end(second)
+	if n := polled(third, 2); n == 0 {
+		t.Error("a site that was added with a reload was not polled, want a poll")
+	}
+	s.end(third)
+	if n := polled(s.restart(), 2); n == 0 {
+		t.Error("a process that starts did not poll, want a poll")
+	}
 }
 
 // What readers were given is not read again after a reload, whether or not the store answers.

@@ -129,6 +129,7 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 func (u *updater) leave(gone []*Site, byName map[string]*Site) {
 	for _, site := range gone {
 		u.uses.leave(site.Name, byName[site.Name])
+		u.uses.members.forget(site.Platform)
 		if err := closePlatform(site.Platform); err != nil {
 			u.base.Logger.Warn("cannot close connections to a site's platform", zap.String("site", site.Name), zap.Error(err))
 		}

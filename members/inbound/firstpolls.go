@@ -11,7 +11,7 @@ import (
 )
 
 // This file says when the platform of a site is polled for the first time since the site was added,
-// for changes that were made while no process was there. Processes that start at the same time share
+// for changes that were made while no process was there, and not once more after a reload. Processes that start at the same time share
 // that: the store says which platforms another has polled.
 
 const (
@@ -159,7 +159,8 @@ func (s *Sync) Unpolled() int {
 	return n
 }
 
-// isPolledByAnother reports whether another process has polled the platform since the site was added.
+// isPolledByAnother reports whether another process, or this one before a reload, has polled the platform
+// since this process keeps the site in sync.
 func (s *site) isPolledByAnother(ctx context.Context) bool {
 	source := s.events()
 	if source == nil {
@@ -168,5 +169,5 @@ func (s *site) isPolledByAnother(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()
 	w, err := s.Store.FindWebhook(ctx, s.name)
-	return err == nil && s.isMine(w, source) && w.SeenAt.After(s.added)
+	return err == nil && s.isMine(w, source) && w.SeenAt.After(s.Since)
 }

@@ -50,7 +50,10 @@ func New(cfg Config) *Sync {
 // for that one comes to an end soon. The webhook events that it has taken and the
 // comparisons that were asked for are the new one's.
 func (s *Sync) Put(name string, put Site) {
-	added := &site{Sync: s, Site: put, name: name, added: s.Now(), compareBy: newOwner(), spread: mathrand.Float64()}
+	added := &site{Sync: s, Site: put, name: name, compareBy: newOwner(), spread: mathrand.Float64()}
+	if added.Since.IsZero() {
+		added.Since = s.Now()
+	}
 	s.mu.Lock()
 	old := s.sites[name]
 	if old == nil {

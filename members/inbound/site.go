@@ -27,6 +27,10 @@ type Site struct {
 	// due. It is also due when the platform has not as many members as it should.
 	// If it is 0, members are compared only on request.
 	Reconcile time.Duration
+
+	// Since is from when on this process has kept the site in sync with this platform, by
+	// another Sync before this one. Zero if it has not.
+	Since time.Time
 }
 
 // Config is what a [Sync] is made from.
@@ -77,7 +81,6 @@ type site struct {
 	*Sync
 	Site
 	name   string
-	added  time.Time
 	isOver atomic.Bool // it was removed or replaced
 
 	hasBegun          atomic.Bool // its platform was polled once, by this process or another
