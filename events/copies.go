@@ -190,8 +190,8 @@ var dated = regexp.MustCompile(`, \d{4}-\d{2}-\d{2}$`)
 func nameOn(name string, date time.Time, most int) string {
 	end := ", " + date.Format(dateFormat)
 	name = dated.ReplaceAllString(name, "")
-	if room := cmp.Or(most, maxText) - len(end); utf8.RuneCountInString(name) > room {
-		name = string([]rune(name)[:room])
+	if free := cmp.Or(most, maxText) - len(end); utf8.RuneCountInString(name) > free {
+		name = string([]rune(name)[:free])
 	}
 	return name + end
 }

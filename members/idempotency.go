@@ -29,7 +29,7 @@ func (s *Service) Begin(ctx context.Context, r Request) (Begun, error) {
 // Hold keeps a request that was begun its owner's until release is called, which waits
 // for what is under way. In the context that it returns, writes are done only while the
 // request is the owner's, and are noted with it. Site is set.
-func (s *Service) Hold(ctx context.Context, r Request) (held context.Context, release func()) {
+func (s *Service) Hold(ctx context.Context, r Request) (claimed context.Context, release func()) {
 	r.Site = s.Site
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})

@@ -141,16 +141,16 @@ type ring struct {
 
 func (r *ring) write(p []byte) {
 	p = p[max(0, len(p)-r.limit):]
-	room := min(r.limit-len(r.bytes), len(p))
-	if need := len(r.bytes) + room; need > cap(r.bytes) {
+	free := min(r.limit-len(r.bytes), len(p))
+	if need := len(r.bytes) + free; need > cap(r.bytes) {
 		size := r.limit // and halves of it, so that growing copies little
 		for size/2 >= need {
 			size /= 2
 		}
 		r.bytes = append(make([]byte, 0, size), r.bytes...)
 	}
-	r.bytes = append(r.bytes, p[:room]...)
-	for p = p[room:]; len(p) > 0; {
+	r.bytes = append(r.bytes, p[:free]...)
+	for p = p[free:]; len(p) > 0; {
 		n := copy(r.bytes[r.start:], p)
 		r.start = (r.start + n) % r.limit
 		p = p[n:]

@@ -39,8 +39,8 @@ func (c *memberCall) once(ctx context.Context, service *members.Service, key str
 		}
 		return response, err
 	}
-	held, release := service.Hold(ctx, request)
-	response, err := c.attempt(held, service, begun)
+	claimed, release := service.Hold(ctx, request)
+	response, err := c.attempt(claimed, service, begun)
 	release()
 	// The caller may have left, but will come back with the same key.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)

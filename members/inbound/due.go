@@ -191,7 +191,7 @@ func (s comparer) isDue(c Comparison) bool {
 
 // compareAll goes on with a comparison, or starts a new one, until it is done or its turn ends.
 func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Lease) (isLeft bool, err error) {
-	turn := s.Now().Add(compareTurn)
+	end := s.Now().Add(compareTurn)
 	if c.LastID == "" || !c.FinishedAt.Before(c.StartedAt) {
 		c.LastID, c.StartedAt, c.Surplus, c.Served = "", s.Now(), 0, c.Requested
 	}
@@ -210,7 +210,7 @@ func (s comparer) compareAll(ctx context.Context, c Comparison, lease members.Le
 		if s.isOver.Load() {
 			return false, s.giveUp(ctx, c, lease) // for the site that is in place of this one
 		}
-		if !s.Now().Before(turn) {
+		if !s.Now().Before(end) {
 			s.isRequested.Store(true)
 			return true, s.giveUp(ctx, c, lease)
 		}

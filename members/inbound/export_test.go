@@ -37,13 +37,13 @@ func (s *Sync) Register(ctx context.Context, site string) error {
 }
 
 func (s *Sync) CatchUp(ctx context.Context, site string) error {
-	s.site(site).webhook.turn = catchUpTurn
+	s.site(site).webhook.until = catchUpTurn
 	_, err := s.site(site).catchUp(ctx)
 	return err
 }
 
 func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) error {
-	s.site(site).webhook.turn = maxCatchUpTime
+	s.site(site).webhook.until = maxCatchUpTime
 	_, err := s.site(site).catchUpOn(ctx, &changes{since: since, at: startPaging("")})
 	return err
 }

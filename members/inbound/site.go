@@ -183,6 +183,6 @@ type registered struct {
 
 	changes *changes      // those that are asked for, nil if they are not
 	took    time.Duration // by the platform, since the registration or the changes were due
-	turn    time.Duration // what took is when the turn ends
+	until   time.Duration // what took is when others have their turn
 	pause   time.Duration // before the next attempt, after one that took long and failed
 }

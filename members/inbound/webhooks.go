@@ -54,7 +54,7 @@ func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	if s.webhook.changes == nil {
 		s.webhook.took = 0
 	}
-	s.webhook.turn = s.webhook.took + catchUpTurn
+	s.webhook.until = s.webhook.took + catchUpTurn
 	var isLeft bool
 	var err error
 	if !s.Now().Before(s.webhook.next) {
@@ -186,7 +186,7 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 func (s *site) catchUpOn(ctx context.Context, c *changes) (isLeft bool, err error) {
 	const skew = time.Minute // between the two clocks
 	for ; c.pages < maxCatchUpPages; c.pages++ {
-		if s.webhook.took >= s.webhook.turn {
+		if s.webhook.took >= s.webhook.until {
 			return true, nil
 		}
 		var page []platform.Member
