@@ -2,6 +2,7 @@ package members
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
@@ -19,18 +20,40 @@ var ErrPlaceholder error = &InvalidError{
 	"The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active.", CodePlaceholder,
 }
 
+// longestLocal bounds the part of an address before the at-sign (RFC 5321, section 4.5.3.1.1).
+const longestLocal = 64
+
 // placeholders are the addresses to try for a new member whose email is taken, in this
-// order; none if the integration allows no duplicates.
-func (i Integration) placeholders(r Record) []string {
-	if !i.allowsDuplicates() {
+// order. The second is unique where the member ID alone does not make it so.
+func (r *Record) placeholders() []string {
+	if r.Placeholder == "" {
 		return nil
 	}
-	return []string{i.placeholder(r.MemberID, ""), i.placeholder(r.MemberID, r.GUID)}
+	local, domain, _ := strings.Cut(r.Placeholder, "@")
+	return []string{r.Placeholder, local[:min(len(local), longestLocal-len(r.GUID)-1)] + "-" + r.GUID + "@" + domain}
 }
 
-// The suffix makes the address unique where the member ID alone does not.
-func (i Integration) placeholder(memberID, suffix string) string {
-	const longest = 64 // of the part before the at-sign (RFC 5321, section 4.5.3.1.1)
+// NextPlaceholder gives a new member whose email is taken a placeholder, or the next one, and
+// unsubscribes it. It reports false if there is none.
+func (r *Record) NextPlaceholder() bool {
+	rest := r.placeholders()
+	if used := slices.IndexFunc(rest, func(address string) bool { return emailaddr.Same(address, r.Email) }); used >= 0 {
+		rest = rest[used+1:]
+	}
+	if len(rest) == 0 {
+		return false
+	}
+	r.Email = rest[0]
+	r.MarkNamed(EmailField)
+	r.unsubscribe()
+	return true
+}
+
+// placeholder is empty if the integration allows no duplicates.
+func (i Integration) placeholder(memberID string) string {
+	if !i.allowsDuplicates() {
+		return ""
+	}
 	safe := strings.Map(func(c rune) rune {
 		switch {
 		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
@@ -40,18 +63,7 @@ func (i Integration) placeholder(memberID, suffix string) string {
 		}
 		return '-'
 	}, memberID)
-	if suffix != "" {
-		safe = safe[:min(len(safe), longest-len(suffix)-1)] + "-" + suffix
-	}
-	return safe[:min(len(safe), longest)] + "@" + i.PlaceholderDomain
-}
-
-// usePlaceholder gives a new member whose email is taken another address, and
-// unsubscribes it.
-func (r *Record) usePlaceholder(address string) {
-	r.Email = address
-	r.MarkNamed(EmailField)
-	r.unsubscribe()
+	return safe[:min(len(safe), longestLocal)] + "@" + i.PlaceholderDomain
 }
 
 func (r *Record) unsubscribe() {

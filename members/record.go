@@ -44,6 +44,10 @@ type Record struct {
 	Problem     string
 	NextAttempt time.Time
 
+	// Placeholder is the address that a member gets who was created, by an integration that allows
+	// duplicates, while its email belonged to another on the platform. Empty for none.
+	Placeholder string
+
 	// Refused is why the platform refused the last write for good, and RefusedAt
 	// when; both are zero otherwise. The record then is as the platform has the
 	// member; or, if it has none because it refused the create, only keeps the

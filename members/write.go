@@ -13,18 +13,18 @@ import (
 // integration allows duplicates, a new member whose email is taken gets a placeholder:
 // first a short one, then one that is unique. The store tells at once that an email is
 // taken. The platform tells it later, of members that only it knows; then the create
-// was undone and is made again. A change of the email to one that is taken is refused.
+// was undone and is made again; one that was queued goes on with the placeholder. A change of the email to one that is taken is refused.
 
 // insert adds a new record and delivers it.
 func (s *Service) insert(ctx context.Context, i Integration, r Record) (Delivered, error) {
+	r.Placeholder = i.placeholder(r.MemberID)
 	d, err := s.tryInsert(ctx, i, r)
-	for _, address := range i.placeholders(r) {
-		if !IsTaken(err) {
-			break
-		}
+	for IsTaken(err) {
 		r = d.Record
 		r.Version = 0 // it was removed again
-		r.usePlaceholder(address)
+		if !r.NextPlaceholder() {
+			break
+		}
 		d, err = s.tryInsert(ctx, i, r)
 	}
 	return d, err
@@ -36,7 +36,7 @@ func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Deliv
 	if s.Outbox != nil {
 		lease = s.leases.New()
 	}
-	err := i.storeNew(&r, func() error {
+	err := storeNew(&r, func() error {
 		if s.Outbox == nil {
 			r.Applied = 1
 		} else {
@@ -129,13 +129,9 @@ func (s *Service) change(ctx context.Context, i Integration, before Record, owne
 
 // storeNew puts a new record into the store, by a function. If its email is taken
 // there and the integration allows duplicates, it gets a placeholder.
-func (i Integration) storeNew(r *Record, put func() error) error {
+func storeNew(r *Record, put func() error) error {
 	err := put()
-	for _, address := range i.placeholders(*r) {
-		if !errors.Is(err, ErrEmailTaken) {
-			break
-		}
-		r.usePlaceholder(address)
+	for errors.Is(err, ErrEmailTaken) && r.NextPlaceholder() {
 		err = put()
 	}
 	return explainTaken(err)

@@ -32,9 +32,9 @@ const (
 	insertMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, tier_id,
 			status, created_at, updated_at, version, applied, platform_id, deleted, attempts, next_attempt, problem,
 			lease_owner, lease_until, sent_email, sent_key, sent_at, unanswered_at,
-			named_email, named_name, named_note, named_labels, named_subscription)
+			named_email, named_name, named_note, named_labels, named_subscription, placeholder)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20, 0,
-			$21, $22, $23, $24, $25)`
+			$21, $22, $23, $24, $25, $26)`
 	insertMemberID = `INSERT INTO member_ids (site, integration, member_id, guid) VALUES ($1, $2, $3, $4)`
 	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
 
@@ -157,7 +157,7 @@ func insertArgs(m members.Record, l members.Lease) []any {
 		m.GUID, m.Site, m.Email, emailaddr.Key(m.Email), m.Name, m.Note, m.Subscribed, encode(m.Labels), encode(m.Newsletters),
 		m.TierID, m.Status, m.CreatedAt.UnixMilli(), m.UpdatedAt.UnixMilli(), m.Applied, null(m.PlatformID),
 		l.Owner, database.Millis(l.Until), m.Sent, emailaddr.Key(m.Sent), database.Millis(m.SentAt),
-		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField],
+		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField], m.Placeholder,
 	}
 }
 

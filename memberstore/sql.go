@@ -63,7 +63,7 @@ const (
 	shown   = `m.guid, m.email, m.name, m.note, m.subscribed, m.labels, m.tier_id, m.status, m.created_at, m.updated_at`
 	columns = shown + `, m.site, m.newsletters, m.version, m.applied, m.platform_id, m.deleted,
 	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt,
-	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription, m.refused, m.refused_at`
+	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription, m.refused, m.refused_at, m.placeholder`
 )
 
 // The query selects columns and a MemberID.
@@ -79,7 +79,7 @@ func scanRecord(row database.Row) (members.Record, error) {
 	err := scanShown(row, &m.Member, &m.Site, &newsletters, &m.Version, &m.Applied, &platformID, &m.Deleted,
 		&m.Sent, database.Time(&m.SentAt), database.Time(&m.UnansweredAt), &m.Attempts, &m.Problem, database.Time(&m.NextAttempt),
 		&m.Named[members.EmailField], &m.Named[members.NameField], &m.Named[members.NoteField], &m.Named[members.LabelsField], &m.Named[members.SubscriptionField],
-		&m.Refused, database.Time(&m.RefusedAt))
+		&m.Refused, database.Time(&m.RefusedAt), &m.Placeholder)
 	if err != nil {
 		return members.Record{}, err
 	}

@@ -98,7 +98,7 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 	p.Until("document.activeElement?.id === 'q'")
 	const found = "text(document.querySelector('.found'))"
 	p.Keys("#q", "LANTERN")
-	p.Until(found + " === 'The first 20 posts' && document.querySelectorAll('.posts > li').length === 20")
+	untilFound(p, found+" === 'The first 20 posts' && document.querySelectorAll('.posts > li').length === 20")
 	p.Do("find('a', 'More posts').click()")
 	p.Until(found + " === '21 posts' && document.querySelectorAll('.posts > li').length === 21 && q.value === 'LANTERN' && !find('a', 'More posts') && document.readyState === 'complete'")
 
@@ -106,7 +106,7 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 	p.Do("q.value = ''")
 	p.Keys("#q", "naive strasse")
 	const title = "Naïve walks down Garden Straße"
-	p.Until(found + " === '1 post' && text(document.querySelector('.posts .title')) === " + quote(title))
+	untilFound(p, found+" === '1 post' && text(document.querySelector('.posts .title')) === "+quote(title))
 	p.Until("document.querySelector('.posts img').complete")
 	small := browser.JS[struct {
 		Address string
@@ -141,7 +141,7 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 	p.Do("find('a', 'Search').click()")
 	p.Until("document.activeElement?.id === 'q'")
 	p.Keys("#q", "naive strasse")
-	p.Until("find('button', " + quote("Choose "+title) + ")")
+	untilFound(p, "find('button', "+quote("Choose "+title)+")")
 	p.Do("find('button', %q).click()", "Choose "+title)
 	s.chosen(p, staff, "Lead")
 }

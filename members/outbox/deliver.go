@@ -131,7 +131,7 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	}
 
 	if a.isRetry && isUnknown {
-		if err = s.mergeWithExisting(ctx, a); err == nil {
+		if err = s.settleTaken(ctx, a); err == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
 		}
 	}
@@ -157,12 +157,16 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	return members.Delivered{Record: a.After, Queued: true}, nil
 }
 
-// mergeWithExisting merges a queued create that cannot have its email with the
-// platform's own member, and is applied again. Errors: *refusedError, if there is no such
-// member.
-func (s *site) mergeWithExisting(ctx context.Context, a attempt) error {
+// settleTaken merges a queued create that cannot have its email with the platform's own
+// member, or has it use a placeholder if duplicates are allowed. It is applied again. Errors:
+// *refusedError, if there is no such member or placeholder.
+func (s *site) settleTaken(ctx context.Context, a attempt) error {
 	r := a.After
-	if err := s.merge(ctx, r); a.isFinal(err) {
+	settle := s.merge
+	if r.Placeholder != "" {
+		settle = s.usePlaceholder
+	}
+	if err := settle(ctx, r); a.isFinal(err) {
 		return &refusedError{reasonOf(err)}
 	} else if err != nil {
 		return err
@@ -172,6 +176,18 @@ func (s *site) mergeWithExisting(ctx context.Context, a attempt) error {
 		s.logger().Error("cannot release lease", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
 	}
 	return nil
+}
+
+// usePlaceholder gives a leased record that was never on the platform a placeholder as its email. Errors:
+// *members.TakenError, if there is none left.
+func (s *site) usePlaceholder(ctx context.Context, r members.Record) error {
+	for r.NextPlaceholder() {
+		r.UpdatedAt = members.Latest(s.Now().UTC().Truncate(time.Millisecond), r.UpdatedAt)
+		if err := s.Store.Update(ctx, r); !errors.Is(err, members.ErrEmailTaken) {
+			return err
+		}
+	}
+	return &members.TakenError{Reason: members.EmailTaken}
 }
 
 // merge makes one of a leased record that was never on the platform and the

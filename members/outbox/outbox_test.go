@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -135,7 +136,9 @@ func TestExistingMembersAreLeftAlone(t *testing.T) {
 // A queued create may have the email of a member that the platform had before. Fields
 // that the create does not name stay as the platform has them.
 func TestCreatedWhileAway(t *testing.T) {
-	for _, integration := range []members.Integration{byEmail, byID} {
+	strictByID := byID
+	strictByID.Name, strictByID.DuplicateEmails = "strict", false
+	for _, integration := range []members.Integration{byEmail, strictByID} {
 		t.Run(integration.Name, func(t *testing.T) {
 			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 				b.Platform.Members["p-old"] = platform.Member{
@@ -159,6 +162,36 @@ func TestCreatedWhileAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where duplicates are allowed, a member that is created while the platform is away becomes no one else's who was
+// there all along, nor does its deletion delete them.
+func TestDuplicateCreatedWhileAway(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		old := platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", Subscribed: true, CreatedAt: b.Now}
+		other := platform.Member{ID: "p-other", Email: "9@members.invalid", Name: "Other", CreatedAt: b.Now}
+		b.Platform.Members["p-old"], b.Platform.Members["p-other"] = old, other
+		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
+		b.Create(byID, with("old@example.com", id("8"), func(f *members.Fields) { f.Name, f.Subscribed = new("New"), new(true) }))
+		b.Create(byID, with("old@example.com", id("9")))
+		b.Platform.Fix()
+		b.CatchUp()
+		if diff := cmp.Diff([]platform.Member{old, other}, []platform.Member{b.Platform.Members["p-old"], b.Platform.Members["p-other"]}); diff != "" {
+			t.Errorf("members that were there (-want +got):\n%s", diff)
+		}
+		for memberID, want := range map[string]*regexp.Regexp{"8": regexp.MustCompile(`^8@members\.invalid$`), "9": regexp.MustCompile(`^9-.{36}@members\.invalid$`)} {
+			m, err := b.Store.Find(t.Context(), members.Key{Site: "daily", Integration: byID.Name, MemberID: memberID})
+			if err != nil || !want.MatchString(m.Email) || m.Subscribed || m.IsPending() || b.Platform.Members[m.PlatformID].Email != m.Email || b.Platform.Members[m.PlatformID].Subscribed {
+				t.Errorf("member %s: got %+v, %v, on the platform %+v, want the email %s, without newsletters", memberID, m, err, b.Platform.Members[m.PlatformID], want)
+			}
+			if _, err := b.Service.Delete(t.Context(), byID, memberID, nil); err != nil {
+				t.Errorf("Delete %s: %v", memberID, err)
+			}
+		}
+		if _, there := b.Platform.Members["p-old"]; !there || len(b.Platform.Members) != 2 {
+			t.Errorf("after the duplicates were deleted: got %v, want the two that were there", b.Platform.Members)
+		}
+	})
 }
 
 // A member that staff deleted on the platform is not created again by an update.

@@ -293,7 +293,7 @@ func (c *postClient) listPosts(ctx context.Context, filter string, most int) ([]
 	var response posts
 	query := url.Values{
 		"filter": {filter}, "fields": {postFields}, "include": {"tags,authors"},
-		"order": {"published_at desc"}, "limit": {strconv.Itoa(min(most, maxPage))},
+		"order": {"published_at desc,id desc"}, "limit": {strconv.Itoa(min(most, maxPage))},
 	}
 	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response); err != nil {
 		return nil, 0, err

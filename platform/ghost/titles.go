@@ -207,7 +207,7 @@ func (c *searchClient) readTitles(ctx context.Context, filter string, l *titleLi
 	isFirst := readAt.IsZero() // of which those that search now get what is there
 	var all []post
 	for page := 1; page <= maxTitles/maxPage; page++ {
-		posts, hasMore, err := c.listTitles(ctx, filter+"status:published", "published_at desc", page)
+		posts, hasMore, err := c.listTitles(ctx, filter+"status:published", "published_at desc,id desc", page)
 		if err != nil {
 			return err
 		}
