@@ -20,9 +20,8 @@ type Result struct {
 // Parse reads a manifest file of at most [MaxSize] bytes.
 //
 // Each problem in a category of docs/manifest.md, "Findings", is a finding, also
-// inside a part that is dropped, so that fixing one does not bring up another.
-// For the same reason a key that has to be unique is taken by the first that
-// has it, dropped or not. Two problems are errors
+// inside a part that is dropped, so that fixing one does not bring up another. What is
+// dropped takes no key that has to be unique. Two problems are errors
 // too, and drop the custom field: a key that another custom field of the type
 // has, and a key with spaces. Any other wrong value, and any unknown key outside
 // a picker, is left out without a finding.

@@ -102,9 +102,9 @@ func TestGhostAdmin(t *testing.T) {
 		})()`)
 	}
 	diff(t, "opened", list{"true", "the list", true, []string{
-		"events.types.webinar.supported_fields[1] <script>window.hostile = 1</script> is not a standard field, so it is dropped",
-		"events.types.webinar.supported_fields[2] <img src=x onerror='window.hostile = 2'> is not a standard field, so it is dropped",
-		"events.types.webinar.supported_fields[3] <b>bold</b> is not a standard field, so it is dropped",
+		"Warning events.types.webinar.supported_fields[1] <script>window.hostile = 1</script> is not a standard field, so it is dropped",
+		"Warning events.types.webinar.supported_fields[2] <img src=x onerror='window.hostile = 2'> is not a standard field, so it is dropped",
+		"Warning events.types.webinar.supported_fields[3] <b>bold</b> is not a standard field, so it is dropped",
 	}, false}, findings())
 	p.Picture("ghost-admin-themes")
 

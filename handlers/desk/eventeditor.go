@@ -84,10 +84,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	if r.site.Kind.ImagesAPI != "" {
 		shown.Upload = r.desk.Path + r.site.Kind.ImagesAPI
 	}
-	for _, finding := range r.findings[:min(len(r.findings), maxFindings)] {
-		finding.Field, finding.Message = clip.Text(finding.Field, maxField), clip.Text(finding.Message, maxMessage)
-		shown.Findings = append(shown.Findings, finding)
-	}
+	shown.Findings = shownFindings(r.findings)
 	shown.More = len(r.findings) - len(shown.Findings)
 	if r.declared != nil {
 		for _, t := range r.declared.Types {

@@ -2,16 +2,24 @@ package desk
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // list shows a page of the list.
 func (r *eventsView) list(ctx context.Context) (any, error) {
 	query := r.request.URL.Query()
 	shown := &eventList{Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, HasMore: query.Get("after") != ""}
+	if !shown.HasTypes {
+		ofEvents := slices.DeleteFunc(slices.Clone(r.findings), func(f manifest.Finding) bool { return strings.HasPrefix(f.Field, "homepage_curation") })
+		shown.Findings = shownFindings(ofEvents)
+		shown.More = len(ofEvents) - len(shown.Findings)
+	}
 	zone, isKnown := r.siteZone(ctx)
 	filter := filterOf(query, r.events.Now().In(zone))
 	shown.Zone, shown.IsZoneKnown, r.zone = zone.String(), isKnown, zone

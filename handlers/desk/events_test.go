@@ -309,6 +309,11 @@ func TestListOfEvents(t *testing.T) {
 	if got, want := h.get("events", "Editor").text(t), "The active theme nightly has no event types, so there can be no new events. Activate a theme that has some, or add events to its manifest. Themes Event Settings "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q at its start", got, want)
 	}
+	h.Manifest("nightly", "manifest_version: 1\nevents: {types: {party: {label: Party}}}\nhomepage_curation: {}\n")
+	if got, want := h.get("events", "Editor").text(t), "The active theme nightly has no event types, so there can be no new events. Correct what its manifest has findings for, or activate a theme that has some. Themes "+
+		"error events.types.party.post_template the event type party has no post_template , so it is dropped; add one Event Settings "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
+	}
 	h.declareEvents()
 	h.publish(map[string]any{"name": "Old party", "menu": "Cake", "event_date": "2020-06-01"})
 	h.publish(map[string]any{"name": "New party", "menu": "Cake", "event_date": "2100-06-01", "event_time_start": "19:30", "event_time_end": "22:00", "event_time_zone": "Europe/Berlin"})

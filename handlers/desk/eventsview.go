@@ -37,6 +37,10 @@ type eventList struct {
 	HasTypes bool
 	HasMore  bool // this is not the first page
 
+	// Findings are why there are no types, and More how many are not shown.
+	Findings []manifest.Finding
+	More     int
+
 	Zone        string // of the dates
 	IsZoneKnown bool   // it is the site's
 }

@@ -109,16 +109,23 @@ func (v *view) listTheme(installed platform.InstalledTheme, kept map[string]them
 		return listed
 	}
 	listed.HasManifest, listed.Status, listed.UpdatedAt = true, known.Status(), known.UpdatedAt
-	for _, finding := range known.Findings {
-		finding.Field, finding.Message = clip.Text(finding.Field, maxField), clip.Text(finding.Message, maxMessage)
-		listed.Findings = append(listed.Findings, finding)
-	}
+	listed.Findings = shownFindings(known.Findings)
 	listed.More = known.Total - len(listed.Findings)
 	listed.IsCurated, listed.CurationAt = known.IsCurated, known.CurationAt
 	if listed.RunsOlder = known.RunsOlder; listed.RunsOlder && !known.KnownGoodAt.IsZero() {
 		listed.Age = humanize.RelTime(known.KnownGoodAt, v.desk.Now(), "old", "in the future")
 	}
 	return listed
+}
+
+// shownFindings clips the first of some findings.
+func shownFindings(all []manifest.Finding) []manifest.Finding {
+	var shown []manifest.Finding
+	for _, finding := range all[:min(len(all), maxFindings)] {
+		finding.Field, finding.Message = clip.Text(finding.Field, maxField), clip.Text(finding.Message, maxMessage)
+		shown = append(shown, finding)
+	}
+	return shown
 }
 
 // refreshTheme reads the manifest of a theme from its repository.

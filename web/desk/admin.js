@@ -181,9 +181,9 @@
 	// In a finding, text between backticks is code. Each text has a direction of its own (bdi).
 	const listOf = theme => {
 		const list = elementOf('ul');
-		for (const {field, message} of theme._errors) {
+		for (const {field, message, severity} of theme._errors) {
 			const parts = message.split(/`([^`]*)`/).map((part, i) => i % 2 ? elementOf('code', '', part) : part);
-			list.append(elementOf('li', '', elementOf('code', '', elementOf('bdi', '', field)), ' ', elementOf('bdi', '', ...parts)));
+			list.append(elementOf('li', '', elementOf('span', 'lychgate-severity', severity), ' ', elementOf('code', '', elementOf('bdi', '', field)), ' ', elementOf('bdi', '', ...parts)));
 		}
 		if (theme.more) list.append(elementOf('li', '', `And ${theme.more} more.`));
 		return list;
@@ -250,6 +250,7 @@
 		.lychgate-theme button:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; border-radius: 2px; }
 		.lychgate-theme button[aria-disabled] { opacity: .5; }
 		.lychgate-status { margin-inline-end: 12px; }
+		.lychgate-severity { text-transform: capitalize; }
 		.lychgate-theme ul { margin: 4px 0; padding-inline-start: 18px; line-height: 20px; list-style: disc; }
 		.lychgate-theme ul[hidden] { display: none; }
 		.lychgate-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

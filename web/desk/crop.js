@@ -1,7 +1,8 @@
 // desk-crop is the Crop Image dialog: a frame over a picture, moved and sized with a pointer
 // or with the arrow keys.
 
-const maxSide = 4096; // of what is made, in pixels
+// maxSide bounds what is made, in pixels, unless a larger one is wanted, and maxArea what browsers draw.
+const maxSide = 4096, maxArea = maxSide ** 2;
 const minFrame = 16;
 
 // ratioOf reads width:height, and returns 0 for a free frame.
@@ -17,9 +18,10 @@ const frameIn = ({width, height}, ratio) => {
 };
 
 // sizeOf enlarges a frame to the least width and height that are wanted. It shrinks one only to stay
-// within maxSide.
+// within maxSide or maxArea.
 const sizeOf = ({w, h}, {minWidth, minHeight}) => {
-	const scale = Math.min(Math.max(1, (minWidth || 0) / w, (minHeight || 0) / h), maxSide / Math.max(w, h));
+	const wanted = Math.max((minWidth || 0) / w, (minHeight || 0) / h);
+	const scale = Math.min(Math.max(wanted, Math.min(1, maxSide / Math.max(w, h))), Math.sqrt(maxArea / (w * h)));
 	return {width: Math.max(1, Math.round(w * scale)), height: Math.max(1, Math.round(h * scale))};
 };
 
