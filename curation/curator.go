@@ -43,7 +43,7 @@ const (
 // Curator moves the tags of all sites of a process. It may be used by many goroutines at
 // once.
 type Curator struct {
-	store  *SQL
+	*SQL
 	work   *work.Queue
 	posts  func(site string) platform.PostHost
 	logger *zap.Logger
@@ -57,21 +57,11 @@ func (c *Curator) By(e history.Editor) *Curator {
 	return &theirs
 }
 
-// History is [SQL.History].
-func (c *Curator) History(ctx context.Context, site string) (map[string][]history.Entry, error) {
-	return c.store.History(ctx, site)
-}
-
-// HistoryOf lists who filled a slot with a tag, the last first.
-func (c *Curator) HistoryOf(ctx context.Context, site, tag string) ([]history.Entry, error) {
-	return c.store.HistoryOf(ctx, site, tag)
-}
-
 // New registers the kind of work that moves tags with the queue. posts is nil for a site that this
 // process does not serve. Tags of a site are moved one after the other: several slots may change
 // one post, and Ghost refuses two changes of it at once.
 func New(store *SQL, queue *work.Queue, posts func(site string) platform.PostHost, logger *zap.Logger) *Curator {
-	c := &Curator{store: store, work: queue, posts: posts, logger: logger}
+	c := &Curator{SQL: store, work: queue, posts: posts, logger: logger}
 	queue.Handle(work.Kind{Name: Kind, Do: c.sync, Timeout: moveTimeout, IsSerial: true, Platform: func(site string) any { return c.posts(site) }})
 	return c
 }
@@ -117,7 +107,7 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	m := moveOf(site, tag, post)
 	var task work.Task
 	enqueue := c.work.Enqueuer(site, Kind)
-	err := c.store.want(ctx, m, by, func(tx *sql.Tx) (err error) {
+	err := c.want(ctx, m, by, func(tx *sql.Tx) (err error) {
 		task, err = enqueue(ctx, tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
 		return err
 	})
@@ -143,7 +133,7 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 // Pending lists the moves of a site that the platform does not have yet. The keys are the
 // [manifest.TagIdentity] of their tags.
 func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, error) {
-	list, err := c.store.List(ctx, site)
+	list, err := c.List(ctx, site)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +147,7 @@ func (c *Curator) Pending(ctx context.Context, site string) (map[string]Move, er
 // sync applies the latest move of a tag to the platform. The Value of its result is why the
 // platform refused it for good.
 func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
-	m, isKept, err := c.store.find(ctx, t.Site, t.Key)
+	m, isKept, err := c.find(ctx, t.Site, t.Key)
 	if err == nil && !isKept {
 		return work.Result{Outcome: work.Done, IsUnasked: true}
 	}
@@ -171,7 +161,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	}
 	if err == nil {
 		return work.Result{Outcome: work.Done, Settle: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := c.store.done(ctx, tx, m)
+			_, err := c.done(ctx, tx, m)
 			return err
 		}}
 	}
@@ -187,7 +177,7 @@ func (c *Curator) sync(ctx context.Context, t work.Task) work.Result {
 	}
 	c.logger.Warn("platform refused to fill homepage slot, which stays as it was", logged...)
 	return work.Result{Outcome: work.Never, Reason: refusal.Reason, Value: err, Settle: func(ctx context.Context, tx *sql.Tx) error {
-		return c.store.refused(ctx, tx, m, refusal.Reason)
+		return c.refused(ctx, tx, m, refusal.Reason)
 	}}
 }
 

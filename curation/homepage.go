@@ -116,16 +116,11 @@ func (h *Homepage) Kept(ctx context.Context, slot manifest.Slot) (Slot, error) {
 	return of, err
 }
 
-// Recent lists the newest published posts, as many as the section's picker declares. Errors:
-// ErrPlatform.
-func (h *Homepage) Recent(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
-	return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
-}
-
-// RecentWithoutEvents is Recent without posts that show events, if the site has any.
-func (h *Homepage) RecentWithoutEvents(ctx context.Context, of manifest.Section) ([]platform.Post, error) {
-	if h.OfEvents == nil {
-		return h.Recent(ctx, of)
+// Recent lists the newest published posts, as many as the section's picker declares, or those that show no
+// events. Errors: ErrPlatform.
+func (h *Homepage) Recent(ctx context.Context, of manifest.Section, withEvents bool) ([]platform.Post, error) {
+	if withEvents || h.OfEvents == nil {
+		return h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: of.Picker.RecentLimit})
 	}
 	list, err := h.published(ctx, platform.PostSearch{Tag: filterOf(of), Most: maxRecent})
 	if err != nil {

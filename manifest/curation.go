@@ -134,7 +134,7 @@ func (p *parser) picker(in *path, section mapping) Picker {
 			picker.RecentFilter = p.recentFilter(at.child(f.name), f)
 		default:
 			p.report(Warning, at.child(f.name), f.key, "%s is not a key of a picker, so it is dropped; %s",
-				Quote(f.name), instead{f.name, pickerKeys})
+				Quote(f.name), instead{name: f.name, known: pickerKeys})
 		}
 	}
 	return picker
@@ -147,7 +147,7 @@ func (p *parser) recentFilter(at *path, f field) *RecentFilter {
 	for _, other := range m {
 		if !slices.Contains(filterKeys, other.name) {
 			p.report(Warning, at.child(other.name), other.key, "%s is not a key of a picker's filter, so it is dropped; %s",
-				Quote(other.name), instead{other.name, filterKeys})
+				Quote(other.name), instead{name: other.name, known: filterKeys})
 		}
 	}
 	tag := m.get("tag")

@@ -73,7 +73,7 @@ func (p *parser) customType(c *CustomField, m mapping, in *path, entry *yaml.Nod
 		return false
 	case !slices.Contains(customFieldTypes, c.Type):
 		p.report(Error, at, f.place(), "%s is not a type of field, so the custom field is dropped; %s",
-			show(f.value), instead{c.Type, customFieldTypes})
+			show(f.value), instead{name: c.Type, known: customFieldTypes})
 		return false
 	}
 	c.Constraints = m.constraints(typeProperties[c.Type])

@@ -108,7 +108,7 @@ func (p *parser) requiredFields(m mapping, at *path, supported []string, customK
 				"%s is not a standard field, so it is ignored here; set `required: true` on the custom field", show(entry))
 		default:
 			p.report(Warning, at.child(name).entry(i), entry,
-				"%s is not a standard field, so it is not required; %s", show(entry), instead{text, supported})
+				"%s is not a standard field, so it is not required; %s", show(entry), instead{name: text, known: supported})
 		}
 	}
 	return required
@@ -126,7 +126,7 @@ func (p *parser) fieldConstraints(m mapping, at *path) FieldConstraints {
 		hints, known := hintKeys[entry.name]
 		if !known {
 			p.report(Warning, at.child(f.name).child(entry.name), entry.key,
-				"%s is not a standard field, so it is dropped; %s", Quote(entry.name), instead{entry.name, standardFields})
+				"%s is not a standard field, so it is dropped; %s", Quote(entry.name), instead{name: entry.name, known: standardFields})
 			continue
 		}
 		c := mappingOf(entry.value).constraints(hints)

@@ -48,7 +48,7 @@ func (p *parser) names(m mapping, in *path, name string, known []string, what st
 		text := textOf(entry)
 		switch {
 		case !slices.Contains(known, text):
-			p.report(Warning, in.child(name).entry(i), entry, "%s is not %s, so it is dropped; %s", show(entry), what, instead{text, known})
+			p.report(Warning, in.child(name).entry(i), entry, "%s is not %s, so it is dropped; %s", show(entry), what, instead{name: text, known: known})
 		case !slices.Contains(names, text):
 			names = append(names, text)
 		}

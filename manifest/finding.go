@@ -150,15 +150,16 @@ func oneOf(names []string) string {
 // instead says what to write for a name that is not among the known. It looks
 // for that only if the finding is recorded.
 type instead struct {
-	name  string
-	known []string
+	name    string
+	known   []string
+	guesses bool // also where there are but two
 }
 
 func (i instead) String() string {
 	if len(i.known) == 0 {
 		return "remove it"
 	}
-	if meant := nearest(i.name, i.known); meant != "" && len(i.known) > 2 {
+	if meant := nearest(i.name, i.known); meant != "" && (i.guesses || len(i.known) > 2) {
 		return "did you mean " + Quote(meant) + "?"
 	}
 	return "use " + oneOf(i.known)

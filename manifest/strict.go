@@ -112,22 +112,8 @@ func (c *keyChecker) isKnown(key *yaml.Node, at *path, set *keySet) bool {
 	case set.isParsed:
 		return false
 	}
-	c.report(Warning, at.child(name.Value), key, "%s is not a key of %s, so it is ignored; %s", Quote(name.Value), set.of, meant{name.Value, set.keys})
+	c.report(Warning, at.child(name.Value), key, "%s is not a key of %s, so it is ignored; %s", Quote(name.Value), set.of, instead{name.Value, set.keys, true})
 	return false
-}
-
-// meant says which key is probably meant, or which there are. It looks for that only if
-// the finding is recorded.
-type meant struct {
-	name string
-	keys []string
-}
-
-func (m meant) String() string {
-	if key := nearest(m.name, m.keys); key != "" {
-		return "did you mean " + Quote(key) + "?"
-	}
-	return instead{m.name, m.keys}.String()
 }
 
 // PostTemplate is a template that an event type names.

@@ -190,32 +190,24 @@ func number(n *yaml.Node) *float64 {
 
 var ratio = regexp.MustCompile(`^0*[1-9][0-9]*(\.[0-9]+)?:0*[1-9][0-9]*(\.[0-9]+)?$`)
 
-// constraints reads those keys of a mapping. A value that is wrong is left out,
-// which is no finding.
+// readConstraint has how each constraint is read. A value that is wrong is left out, which is no
+// finding.
+var readConstraint = map[string]func(*Constraints, *yaml.Node){
+	"max_length":       func(c *Constraints, n *yaml.Node) { c.MaxLength = positive(n) },
+	"pattern":          func(c *Constraints, n *yaml.Node) { c.Pattern = textOf(n) },
+	"min":              func(c *Constraints, n *yaml.Node) { c.Min = number(n) },
+	"max":              func(c *Constraints, n *yaml.Node) { c.Max = number(n) },
+	"aspect_ratio":     func(c *Constraints, n *yaml.Node) { c.AspectRatio = ratio.FindString(textOf(n)) },
+	"min_width":        func(c *Constraints, n *yaml.Node) { c.MinWidth = positive(n) },
+	"min_height":       func(c *Constraints, n *yaml.Node) { c.MinHeight = positive(n) },
+	"max_file_size_kb": func(c *Constraints, n *yaml.Node) { c.MaxFileSizeKB = positive(n) },
+}
+
+// constraints reads those keys of a mapping.
 func (m mapping) constraints(keys []string) Constraints {
 	var c Constraints
 	for _, key := range keys {
-		value := m.get(key).value
-		switch key {
-		case "max_length":
-			c.MaxLength = positive(value)
-		case "pattern":
-			c.Pattern = textOf(value)
-		case "min":
-			c.Min = number(value)
-		case "max":
-			c.Max = number(value)
-		case "aspect_ratio":
-			if text := textOf(value); ratio.MatchString(text) {
-				c.AspectRatio = text
-			}
-		case "min_width":
-			c.MinWidth = positive(value)
-		case "min_height":
-			c.MinHeight = positive(value)
-		case "max_file_size_kb":
-			c.MaxFileSizeKB = positive(value)
-		}
+		readConstraint[key](&c, m.get(key).value)
 	}
 	return c
 }

@@ -105,7 +105,7 @@ func (s *Service) Update(ctx context.Context, i Integration, identifier string, 
 	}
 	return result(s.write(ctx, i, identifier, match, func(r *Record) {
 		f.apply(r)
-		r.UpdatedAt = Latest(s.clock(), r.UpdatedAt.Add(time.Millisecond)) // it always moves on
+		r.UpdatedAt = movedOn(r.UpdatedAt, s.clock())
 	}))
 }
 
@@ -140,6 +140,15 @@ func result(d Delivered, err error) (Result, error) {
 		return Result{}, err
 	}
 	return Result{Member: d.Member, Queued: d.Queued}, nil
+}
+
+// movedOn is a time after another: now, or, so that callers see that it changed, who are shown whole seconds, the next
+// second. That is a second ahead at most: of more writes within a second, the last are shown with one time.
+func movedOn(before, now time.Time) time.Time {
+	if next := before.Truncate(time.Second).Add(time.Second); now.Before(next) && next.Sub(now) <= time.Second {
+		return next
+	}
+	return Latest(now, before.Add(time.Millisecond))
 }
 
 // clock is truncated to what the store keeps: milliseconds.

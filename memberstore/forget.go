@@ -2,7 +2,6 @@ package memberstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -17,9 +16,6 @@ const (
 	forgetDeleted = `DELETE FROM members WHERE guid IN (SELECT guid FROM members WHERE site = $1 AND deleted LIMIT $2)`
 )
 
-// tablesOfSites are those that have a site's rows besides its members.
-var tablesOfSites = []string{"integrations", "idempotency", "webhooks", "comparisons", "imports"}
-
 // Forget deletes all that is kept of a site that is not served any more: members, also
 // those with pending writes, keys, and how far it was. It is not one step, and can be
 // done again.
@@ -32,16 +28,5 @@ func (s records) Forget(ctx context.Context, site string) error {
 			}
 		}
 	}
-	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		for _, table := range tablesOfSites {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE site = $1", site); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("deleting the data of site %s: %w", site, err)
-	}
-	return nil
+	return Schema.Forget(ctx, s.db, site)
 }

@@ -49,7 +49,7 @@ func TestForget(t *testing.T) {
 		}
 		count := func() map[string]int {
 			left := make(map[string]int)
-			for _, table := range append([]string{"members", "member_ids"}, tablesOfSites...) {
+			for _, table := range append([]string{"members", "member_ids"}, Schema.Sites...) {
 				for _, site := range []string{"daily", "weekly"} {
 					var n int
 					must(db.Read.QueryRowContext(ctx, "SELECT count(*) FROM "+table+" WHERE site = $1", site).Scan(&n))
@@ -74,7 +74,7 @@ func TestForget(t *testing.T) {
 		for range 2 {
 			must(store.Forget(ctx, "daily"))
 			isKept(false)
-			for _, table := range append([]string{"members", "member_ids"}, tablesOfSites...) {
+			for _, table := range append([]string{"members", "member_ids"}, Schema.Sites...) {
 				want[table+" daily"] = 0
 			}
 			if diff := cmp.Diff(want, count()); diff != "" {
@@ -104,7 +104,7 @@ func TestTablesOfSites(t *testing.T) {
 		got = append(got, name)
 	}
 	slices.Sort(got)
-	want := slices.Sorted(slices.Values(append([]string{"members", "member_ids"}, tablesOfSites...)))
+	want := slices.Sorted(slices.Values(append([]string{"members", "member_ids"}, Schema.Sites...)))
 	if diff := cmp.Diff(want, got); diff != "" || rows.Err() != nil {
 		t.Errorf("mismatch: error %v, want none (-want +got):\n%s", rows.Err(), diff)
 	}

@@ -20,8 +20,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema is the tables of this package.
-var Schema = database.Schema{Name: "members", Files: migrations}
+// Schema is the tables of this package. Members themselves are deleted in parts ([SQL.Forget]).
+var Schema = database.Schema{
+	Name: "members", Files: migrations, Sites: []string{"integrations", "idempotency", "webhooks", "comparisons", "imports"},
+}
 
 // SQL keeps all that Lychgate knows of members, in a database.
 type SQL struct {

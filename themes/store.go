@@ -141,39 +141,26 @@ func (s *SQL) Find(ctx context.Context, site, name string) (Theme, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Theme{}, ErrNotFound
 	}
-	if err != nil {
-		return Theme{}, fmt.Errorf("finding a theme: %w", err)
-	}
-	return t, nil
+	return t, database.Wrap("finding a theme", err)
 }
 
 // Begin is described at [Store].
 func (s *SQL) Begin(ctx context.Context, site, name string) (Sequence, error) {
 	var seq Sequence
-	if err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&seq); err != nil {
-		return 0, fmt.Errorf("beginning to change a theme: %w", err)
-	}
-	return seq, nil
+	err := s.db.Write.QueryRowContext(ctx, beginTheme, site, name).Scan(&seq)
+	return seq, database.Wrap("beginning to change a theme", err)
 }
 
 // Save is described at [Store].
 func (s *SQL) Save(ctx context.Context, seq Sequence, t Theme) error {
-	latest, err := encode(t.Manifest)
-	if err != nil {
-		return err
-	}
-	good, err := encode(t.KnownGood)
-	if err != nil {
-		return err
-	}
+	latest, latestErr := encode(t.Manifest)
+	good, goodErr := encode(t.KnownGood)
 	findings, err := json.Marshal(t.Findings)
-	if err != nil {
-		return fmt.Errorf("encoding findings: %w", err)
+	if err := errors.Join(latestErr, goodErr, err); err != nil {
+		return fmt.Errorf("encoding a theme: %w", err)
 	}
-	if _, err := s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, seq, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings)); err != nil {
-		return fmt.Errorf("saving a theme: %w", err)
-	}
-	return nil
+	_, err = s.db.Write.ExecContext(ctx, saveTheme, t.Site, t.Name, seq, latest, good, string(findings), t.UpdatedAt.UnixMilli(), t.Curation() != nil, len(t.Findings))
+	return database.Wrap("saving a theme", err)
 }
 
 // maxUnread bounds why a theme could not be read, in code points.
@@ -187,10 +174,8 @@ func (s *SQL) MarkUnread(ctx context.Context, site, name, problem string) error 
 
 // Clear is described at [Store].
 func (s *SQL) Clear(ctx context.Context, seq Sequence, site, name string) error {
-	if _, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, seq); err != nil {
-		return fmt.Errorf("clearing a theme: %w", err)
-	}
-	return nil
+	_, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, seq)
+	return database.Wrap("clearing a theme", err)
 }
 
 // IsKept reports whether there are themes of a site.
@@ -219,10 +204,7 @@ func encode(m *manifest.Manifest) (sql.NullString, error) {
 		return sql.NullString{}, nil
 	}
 	text, err := json.Marshal(m)
-	if err != nil {
-		return sql.NullString{}, fmt.Errorf("encoding a manifest: %w", err)
-	}
-	return sql.NullString{String: string(text), Valid: true}, nil
+	return sql.NullString{String: string(text), Valid: true}, err
 }
 
 func decode(text sql.NullString, m **manifest.Manifest) error {

@@ -131,10 +131,7 @@ type integrationPatch struct {
 // limitIntegration gives an integration the rate limit that a merge patch (RFC 7396) has,
 // or that of members_api for null.
 func limitIntegration(w http.ResponseWriter, r *http.Request, keys *members.KeyService, site, name string) error {
-	body, err := readBody(r)
-	if err != nil {
-		return err
-	}
+	body := readBody(r)
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
 		return badRequest(errors.New(`write an object with what changes, such as {"limit": {"requests": 600, "window": "1m"}}`))
@@ -161,10 +158,7 @@ func limitIntegration(w http.ResponseWriter, r *http.Request, keys *members.KeyS
 }
 
 func addIntegration(w http.ResponseWriter, r *http.Request, keys *members.KeyService, site string) error {
-	body, err := readBody(r)
-	if err != nil {
-		return err
-	}
+	body := readBody(r)
 	if !config.IsObject(body) || !json.Valid(body) {
 		return badRequest(errors.New(`write a JSON object, such as {"name": "crm"}`))
 	}

@@ -207,10 +207,7 @@ func labelsOf(query url.Values) ([]string, error) {
 
 // add adds a site, or several of a list.
 func (e siteEdit) add(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(r)
-	if err != nil {
-		return err
-	}
+	body := readBody(r)
 	list, isList, err := readSites(body)
 	if err != nil {
 		return invalidBody(err)
@@ -338,10 +335,7 @@ func readPatches(body []byte) (map[string]json.RawMessage, error) {
 
 // patchAll changes several sites in one step.
 func (e siteEdit) patchAll(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(r)
-	if err != nil {
-		return err
-	}
+	body := readBody(r)
 	patches, err := readPatches(body)
 	if err != nil {
 		return invalidBody(err)
@@ -366,10 +360,7 @@ func (e siteEdit) of(name string) endpoints {
 			return writeJSON(w, http.StatusOK, config.ShowSite(kept))
 		},
 		http.MethodPatch: func(w http.ResponseWriter, r *http.Request) error {
-			body, err := readBody(r)
-			if err != nil {
-				return err
-			}
+			body := readBody(r)
 			return e.patch(w, r, map[string]json.RawMessage{name: body}, false)
 		},
 		http.MethodDelete: func(w http.ResponseWriter, r *http.Request) error { return e.remove(w, r, name) },

@@ -298,10 +298,7 @@ func (p *picker) recent(ctx context.Context, home ActiveHomepage, in manifest.Se
 	if home.OfEvents != nil {
 		p.Events, p.HasEvents = "curation?"+other.Encode(), withEvents
 	}
-	if withEvents {
-		return home.Recent(ctx, in)
-	}
-	return home.RecentWithoutEvents(ctx, in)
+	return home.Recent(ctx, in, withEvents)
 }
 
 // search also sets the link to more posts, until there are curation.MaxFound.

@@ -182,11 +182,7 @@ func (a *curationRequest) pick(ctx context.Context) (response api.Response, err 
 	hasMore := false
 	switch view {
 	case manifest.RecentView:
-		if query.Get("events") == withoutEvents {
-			found, err = a.home.RecentWithoutEvents(ctx, of)
-		} else {
-			found, err = a.home.Recent(ctx, of)
-		}
+		found, err = a.home.Recent(ctx, of, query.Get("events") != withoutEvents)
 	case manifest.SearchView:
 		most, _ := strconv.Atoi(query.Get("most"))
 		found, hasMore, err = a.home.Search(ctx, of, query.Get("q"), most)

@@ -61,13 +61,6 @@ func (b *Bulkhead) Acquire(ctx context.Context, slow bool) (*Slot, error) {
 	return &Slot{bulkhead: b, part: part}, nil
 }
 
-// Waiting counts the calls that wait for a slot in the quick part.
-func (b *Bulkhead) Waiting() int {
-	b.quick.mu.Lock()
-	defer b.quick.mu.Unlock()
-	return b.quick.waiting.Len()
-}
-
 // TryAcquire takes a slot if more than half of the part is free and nobody waits;
 // otherwise it is nil. So who has a slot already leaves half of the part to who has none.
 func (b *Bulkhead) TryAcquire(slow bool) *Slot {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 )
 
 // This file changes single values in Ghost's responses, and leaves all else of them as it
@@ -16,91 +15,35 @@ type span struct{ begin, end int }
 func (s span) isNone() bool { return s.end == 0 }
 
 // The span begins at the response's only value, and ends with the text.
-func whole(text []byte) span { return span{skipSpace(text, 0), len(text)} }
+func whole(text []byte) span { return span{len(text) - len(trimSpace(text)), len(text)} }
 
 // find looks for a key in the object that begins where the span begins. If the key stands there
-// twice, the last counts, as in browsers. ok is false if the value there is not an object. The text
-// must be valid JSON.
+// twice, the last counts, as in browsers. ok is false if the value there is not an object, or not
+// valid JSON.
 func find(text []byte, object span, key string) (found span, ok bool) {
-	i := object.begin
-	if text[i] != '{' {
+	d := json.NewDecoder(bytes.NewReader(text[object.begin:object.end]))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
 		return span{}, false
 	}
-	for i = skipSpace(text, i+1); text[i] != '}'; i = skipSpace(text, i) {
-		if text[i] == ',' {
-			i++
-			continue
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			return span{}, false
 		}
-		name := span{i, skipString(text, i)}
-		i = skipSpace(text, name.end)
-		value := span{begin: skipSpace(text, i+1)} // behind the colon
-		value.end = skipValue(text, value.begin)
-		i = value.end
-		if isString(text[name.begin:name.end], key) {
-			found = value
+		if end := object.begin + int(d.InputOffset()); name == key {
+			found = span{end - len(value), end}
 		}
 	}
 	return found, true
 }
 
-// isString reports whether a string in JSON is a text.
-func isString(quoted []byte, text string) bool {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1:len(quoted)-1]) == text
-	}
-	var got string
-	return json.Unmarshal(quoted, &got) == nil && got == text
-}
-
-// These return where what begins at i ends, in valid JSON.
-
-func skipSpace(text []byte, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
-		i++
-	}
-	return i
-}
-
-func skipString(text []byte, i int) int {
-	for i++; text[i] != '"'; i++ {
-		if text[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-func skipValue(text []byte, i int) int {
-	for depth := 0; ; {
-		switch text[i] {
-		case '"':
-			i = skipString(text, i)
-		case '{', '[':
-			depth++
-			i++
-			continue
-		case '}', ']':
-			depth--
-			i++
-		default:
-			i++
-			if depth > 0 {
-				continue
-			}
-			for i < len(text) && strings.IndexByte(",]} \t\r\n", text[i]) < 0 { // a number or a word
-				i++
-			}
-		}
-		if depth == 0 {
-			return i
-		}
-	}
-}
+func trimSpace(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n") }
 
 // pair is a key and its value. It becomes the first of the object.
 func insert(text []byte, object span, pair string) []byte {
 	start := object.begin + 1
-	if text[skipSpace(text, start)] != '}' {
+	if trimSpace(text[start:])[0] != '}' {
 		pair += ","
 	}
 	return replace(text, span{start, start}, pair)
