@@ -79,12 +79,12 @@ func end(c *Curator) {
 func keep(t *testing.T, c *Curator, site, tag, post string) Move {
 	t.Helper()
 	m := moveOf(site, tag, post)
-	err := c.SQL.want(t.Context(), m, history.Entry{}, func(tx *sql.Tx) error {
+	err := c.want(t.Context(), m, history.Entry{}, func(tx *sql.Tx) error {
 		_, err := c.work.Enqueue(t.Context(), tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
 		return err
 	})
 	if err != nil {
-		t.Fatalf("c.SQL.want: %v", err)
+		t.Fatalf("c.want: %v", err)
 	}
 	return m
 }
@@ -92,9 +92,9 @@ func keep(t *testing.T, c *Curator, site, tag, post string) Move {
 // pending lists moves as "tag: post".
 func pending(t *testing.T, c *Curator) (list []string) {
 	t.Helper()
-	moves, err := c.SQL.List(t.Context(), "daily")
+	moves, err := c.List(t.Context(), "daily")
 	if err != nil {
-		t.Fatalf("c.SQL.List: %v", err)
+		t.Fatalf("c.List: %v", err)
 	}
 	for _, m := range moves {
 		list = append(list, m.Tag+": "+m.Post)
@@ -209,9 +209,9 @@ func TestChosenUnasked(t *testing.T) {
 // syncAll has all moves made that are kept.
 func syncAll(t *testing.T, c *Curator) {
 	t.Helper()
-	moves, err := c.SQL.List(t.Context(), "daily")
+	moves, err := c.List(t.Context(), "daily")
 	if err != nil {
-		t.Fatalf("c.SQL.List: %v", err)
+		t.Fatalf("c.List: %v", err)
 	}
 	for _, m := range moves {
 		if _, err := c.work.Sync(t.Context(), "daily", Kind, m.identity); err != nil {
@@ -332,7 +332,7 @@ func TestTwice(t *testing.T) {
 		})
 	}
 	revision := func() (n int64) {
-		moves, err := c.SQL.List(t.Context(), "daily")
+		moves, err := c.List(t.Context(), "daily")
 		if err != nil || len(moves) == 0 {
 			return 0
 		}
@@ -379,7 +379,7 @@ func TestRun(t *testing.T) {
 	})
 	cancel()
 	running.Wait()
-	other, err := c.SQL.List(t.Context(), "weekly")
+	other, err := c.List(t.Context(), "weekly")
 	if err != nil || len(other) != 1 {
 		t.Errorf("of a site that is served elsewhere: %+v, %v", other, err)
 	}
@@ -418,7 +418,7 @@ func TestForget(t *testing.T) {
 			t.Fatalf("errors.Join: %v", err)
 		}
 		for site, want := range map[string]int{"daily": 0, "weekly": 1} {
-			moves, err := c.SQL.List(t.Context(), site)
+			moves, err := c.List(t.Context(), site)
 			_, counts, countErr := c.work.Pending(t.Context(), site, 10)
 			if err := errors.Join(err, countErr); err != nil || len(moves) != want || counts[Kind] != want {
 				t.Errorf("%s: %d moves and %d tasks are left, want %d; %v", site, len(moves), counts[Kind], want, err)

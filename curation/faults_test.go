@@ -31,7 +31,7 @@ func TestTimeIsUp(t *testing.T) {
 	if _, err := c.work.Sync(ctx, "daily", Kind, m.identity); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
-	moves, err := c.SQL.List(t.Context(), "daily")
+	moves, err := c.List(t.Context(), "daily")
 	if err != nil || len(moves) != 1 || moves[0].Tries != 1 {
 		t.Errorf("List: got %+v, %v, want 1 move that was tried once", moves, err)
 	}
@@ -96,7 +96,7 @@ func TestPlatformFails(t *testing.T) {
 			if !errors.Is(err, ErrPending) {
 				t.Fatalf("c.Move: %v, want %v", err, ErrPending)
 			}
-			moves, err := c.SQL.List(t.Context(), "daily")
+			moves, err := c.List(t.Context(), "daily")
 			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem != work.Unanswered {
 				t.Fatalf("List: got %+v, %v, want 1 move that was tried once, with the problem %q", moves, err, work.Unanswered)
 			}

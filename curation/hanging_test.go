@@ -34,7 +34,7 @@ func TestHangingSite(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	wait.Until(t, func() string {
-		moves, err := c.SQL.List(t.Context(), "slow")
+		moves, err := c.List(t.Context(), "slow")
 		if err != nil || len(moves) <= atOnce || leased() == 0 {
 			return fmt.Sprintf("%d moves are under way, %v", len(moves), err)
 		}

@@ -27,7 +27,7 @@ func TestNamesOfOneTag(t *testing.T) {
 			t.Errorf("kept: %s", diff)
 		}
 		if err := db.InTx(t.Context(), func(tx *sql.Tx) error {
-			isLast, err := c.SQL.done(t.Context(), tx, first)
+			isLast, err := c.done(t.Context(), tx, first)
 			if isLast {
 				t.Error("the move that was replaced is the last one, want false")
 			}
@@ -35,7 +35,7 @@ func TestNamesOfOneTag(t *testing.T) {
 		}); err != nil {
 			t.Fatalf("db.InTx: %v", err)
 		}
-		now, found, err := c.SQL.find(t.Context(), "daily", first.identity)
+		now, found, err := c.find(t.Context(), "daily", first.identity)
 		second.WantedAt, second.revision = now.WantedAt, now.revision
 		if diff := cmp.Diff(second, now, cmp.AllowUnexported(Move{})); diff != "" || !found || err != nil {
 			t.Errorf("in the place of the first: %t, %v: %s", found, err, diff)
