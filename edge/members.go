@@ -31,7 +31,7 @@ type Members struct {
 	logger   *zap.Logger
 	inbound  map[string]inbound.Site // by site name, of those that have a platform
 	declared map[string]declared     // by site name
-	kept     *syncedSites            // of the store
+	run      *membersRun
 
 	serving atomic.Pointer[Serving] // nil while the store is away
 }
@@ -63,7 +63,7 @@ func newMembers(b *base, sites *follower, path string, deleted func(site string,
 	if s.store, err = b.useStore(s); err != nil {
 		return nil, err
 	}
-	if s.kept, err = syncs.Load(s.store.key(), &b.releases, func() (*syncedSites, error) { return newSyncedSites(), nil }); err != nil {
+	if s.run, err = runs.Load(s.store.key(), &b.releases, func() (*membersRun, error) { return new(membersRun), nil }); err != nil {
 		return nil, err
 	}
 	for _, name := range b.Config.Names() {
@@ -137,7 +137,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		History: log,
 		Now:     db.Now,
 		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
-		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
+		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note)}),
 		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.sites.served.byName {
@@ -149,6 +149,16 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	run(func(ctx context.Context) { purgeRequests(ctx, store, db.Now, s.logger) })
 	s.serving.Store(serving)
 	return nil
+}
+
+// noting notes what came of requests to platforms, also for the next configuration.
+func (s *Members) noting(note members.Contacts) members.Contacts {
+	return func(name string, err error) {
+		note.Note(name, err)
+		if site := s.sites.served.storedSite(name); site != nil && err != nil {
+			site.continuity.end()
+		}
+	}
 }
 
 func logUnstoredUse(logger *zap.Logger) func(members.Integration, error) {
@@ -216,13 +226,6 @@ func purgeRequests(ctx context.Context, requests members.Requests, now func() ti
 	}
 }
 
-// forget forgets that a site is kept in sync with a platform.
-func (s *Members) forget(of platform.Platform) {
-	if s != nil {
-		s.kept.forget(of)
-	}
-}
-
 // Site opens the store if it is not open. Errors: ErrStoreAway, and why a site's keys cannot be
 // opened.
 func (s *Members) Site(site *Site) (*membersapi.Site, error) {
@@ -255,7 +258,7 @@ func (s *Members) complete(site *Site) {
 	site.members.Store(serving.open(site, declared{}))
 	if site.synced.Platform != nil {
 		synced := site.synced
-		synced.Since = s.kept.since(synced.Platform, serving.Now())
+		synced.Since = site.continuity.since(s.run, serving.Now())
 		serving.inbound.Put(site.Name, synced)
 	}
 }

@@ -90,14 +90,6 @@ func (s *storedEdges) start(secrets ...string) *edge.Edge {
 	return e
 }
 
-// restart starts an edge that ends with the test.
-func (s *storedEdges) restart() *edge.Edge {
-	s.t.Helper()
-	e := s.start(firstSecret)
-	s.t.Cleanup(func() { s.end(e) })
-	return e
-}
-
 func (s *storedEdges) end(e *edge.Edge) {
 	s.t.Helper()
 	e.Stop()
@@ -256,42 +248,52 @@ func TestReloadPollsNoneAnew(t *testing.T) {
 			t.Fatalf("Add: %v", err)
 		}
 	}
-	// polled waits for the first polls of a configuration, and says how many requests there were.
-	polled := func(e *edge.Edge, seen int) int64 {
+	// next starts another configuration, ends the one before, unless it is nil, and says how many requests the first
+	// polls took.
+	next := func(before *edge.Edge, sites int) (now *edge.Edge, requests int64) {
 		t.Helper()
-		before := polls.Load()
+		counted := polls.Load()
+		now = s.start(firstSecret)
 		wait.Until(t, func() string {
-			var count int
-			if err := s.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM webhooks WHERE registered_at > 0").Scan(&count); err != nil {
+			var registered int
+			if err := s.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM webhooks WHERE registered_at > 0").Scan(&registered); err != nil {
 				return err.Error()
 			}
-			if unpolled := edge.Unpolled(e); unpolled > 0 || count < seen {
-				return fmt.Sprintf("%d sites are not polled, %d have webhooks, want 0 and %d", unpolled, count, seen)
+			if unpolled := edge.Unpolled(now); unpolled > 0 || registered < sites {
+				return fmt.Sprintf("%d sites are not polled, %d have webhooks, want 0 and %d", unpolled, registered, sites)
 			}
 			return ""
 		})
-		return polls.Load() - before
+		if before != nil {
+			s.end(before)
+		}
+		return now, polls.Load() - counted
 	}
 	add("daily")
-	first := s.start(firstSecret)
-	if n := polled(first, 1); n == 0 {
+	first, n := next(nil, 1)
+	if n == 0 {
 		t.Error("the first configuration did not poll, want a poll")
 	}
-	second := s.start(firstSecret)
-	s.end(first)
-	if n := polled(second, 1); n != 0 {
-		t.Errorf("after a reload: %d polls, want none", n)
+	second, n := next(first, 1)
+	if n != 0 {
+		t.Errorf("after a reload: %d requests, want none", n)
 	}
 	add("weekly")
-	third := s.start(firstSecret)
-	s.end(second)
-	if n := polled(third, 2); n == 0 {
+	third, n := next(second, 2)
+	if n == 0 {
 		t.Error("a site that was added with a reload was not polled, want a poll")
 	}
-	s.end(third)
-	if n := polled(s.restart(), 2); n == 0 {
+	edge.NoteFailure(third, "daily")
+	fourth, n := next(third, 2)
+	if n == 0 {
+		t.Error("a platform that failed before a reload was not polled, want a poll")
+	}
+	s.end(fourth)
+	fifth, n := next(nil, 2)
+	if n == 0 {
 		t.Error("a process that starts did not poll, want a poll")
 	}
+	s.end(fifth)
 }
 
 // What readers were given is not read again after a reload, whether or not the store answers.

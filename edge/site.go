@@ -31,6 +31,8 @@ type Site struct {
 
 	members  atomic.Pointer[membersapi.Site] // nil while the store is away
 	synced   inbound.Site                    // of a site in the store
+
+	continuity *continuity // of a site in the store
 	revision int64                           // of a site in the store
 }
 

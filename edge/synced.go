@@ -5,35 +5,35 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/pool"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// syncs outlive a configuration, unless the next one has no members API.
-var syncs pool.Pool[databaseKey, *syncedSites]
+// runs outlive a configuration, unless the next one has no members API.
+var runs pool.Pool[databaseKey, *membersRun]
 
-// syncedSites says since when sites in a store are kept in sync with their platforms, so that a reload
-// does not poll all of them again. A platform outlives a configuration (snapshot).
-type syncedSites struct {
-	mu         sync.Mutex
-	byPlatform map[platform.Platform]time.Time
+// membersRun is the time in which one configuration after the other keeps the members of a store in sync.
+type membersRun struct{ _ byte } // so that each has an address of its own
+
+// continuity says since when a site in a store is kept in sync with its platform without a break, so that a reload
+// does not poll it again. Like the platform it outlives a configuration (snapshot).
+type continuity struct {
+	mu   sync.Mutex
+	run  *membersRun
+	from time.Time
 }
 
-func newSyncedSites() *syncedSites {
-	return &syncedSites{byPlatform: make(map[platform.Platform]time.Time)}
-}
-
-// since is now for a platform that it does not know.
-func (s *syncedSites) since(of platform.Platform, now time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.byPlatform[of]; !ok {
-		s.byPlatform[of] = now
+// since is now for a site that was not kept in sync, or whose platform failed.
+func (c *continuity) since(run *membersRun, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.run != run {
+		c.run, c.from = run, now
 	}
-	return s.byPlatform[of]
+	return c.from
 }
 
-func (s *syncedSites) forget(of platform.Platform) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byPlatform, of)
+// end is called for a platform that fails: the next configuration is to find out whether it still does.
+func (c *continuity) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.run = nil
 }

@@ -105,11 +105,11 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 			err = fmt.Errorf("its row cannot be understood: %v", problem)
 		}
 	}()
-	site = &Site{Name: kept.Name, Hosts: kept.Hosts, Metrics: u.metrics, Stored: true, Locked: kept.Locked, revision: kept.Revision}
+	site = &Site{Name: kept.Name, Hosts: kept.Hosts, Metrics: u.metrics, Stored: true, Locked: kept.Locked, revision: kept.Revision, continuity: new(continuity)}
 	seen := u.snapshot.of(kept)
 	if seen != nil && seen.made.Load() != nil {
 		made := seen.made.Load()
-		site.Config, site.Platform, site.Upstream = made.config, made.platform, made.upstream
+		site.Config, site.Platform, site.Upstream, site.continuity = made.config, made.platform, made.upstream, made.continuity
 	} else if err := site.make(kept, u.base.Placeholders); err != nil {
 		return site, err
 	}
@@ -120,7 +120,7 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 		return site, err
 	}
 	if seen != nil {
-		seen.made.Store(&madeSite{site.Config, site.Platform, site.Upstream})
+		seen.made.Store(&madeSite{site.Config, site.Platform, site.Upstream, site.continuity})
 	}
 	return site, nil
 }
@@ -129,7 +129,6 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 func (u *updater) leave(gone []*Site, byName map[string]*Site) {
 	for _, site := range gone {
 		u.uses.leave(site.Name, byName[site.Name])
-		u.uses.members.forget(site.Platform)
 		if err := closePlatform(site.Platform); err != nil {
 			u.base.Logger.Warn("cannot close connections to a site's platform", zap.String("site", site.Name), zap.Error(err))
 		}

@@ -169,5 +169,5 @@ func (s *site) isPolledByAnother(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()
 	w, err := s.Store.FindWebhook(ctx, s.name)
-	return err == nil && s.isMine(w, source) && w.SeenAt.After(s.Since)
+	return err == nil && s.isMine(w, source) && w.SeenAt.After(s.Since) && s.Now().Sub(w.SeenAt) < catchUpInterval
 }
