@@ -105,7 +105,7 @@ func (c *keyChecker) isKnown(key *yaml.Node, at *path, set *keySet) bool {
 		return false
 	case set.own != nil && !typeKey.MatchString(name.Value):
 		c.report(Warning, at.child(name.Value), key,
-			"the key of the event type %s is not in lower case with underscores; write one such as `house_concert` before there are events of the type, which keep it", Quote(name.Value))
+			"the key of the event type %s is not in lower case with underscores; write one such as `house_concert`, before there are events of the type: they keep its key", Quote(name.Value))
 		return true
 	case set.own != nil, slices.Contains(set.keys, name.Value), at == nil && strings.HasPrefix(name.Value, anchorPrefix):
 		return true

@@ -105,7 +105,7 @@ func (s *Service) Update(ctx context.Context, i Integration, identifier string, 
 	}
 	return result(s.write(ctx, i, identifier, match, func(r *Record) {
 		f.apply(r)
-		r.UpdatedAt = movedOn(r.UpdatedAt, s.clock())
+		r.UpdatedAt = MovedOn(r.UpdatedAt, s.clock())
 	}))
 }
 
@@ -142,9 +142,9 @@ func result(d Delivered, err error) (Result, error) {
 	return Result{Member: d.Member, Queued: d.Queued}, nil
 }
 
-// movedOn is a time after another: now, or, so that callers see that it changed, who are shown whole seconds, the next
+// MovedOn is a time after another: now, or, so that callers see that it changed, who are shown whole seconds, the next
 // second. That is a second ahead at most: of more writes within a second, the last are shown with one time.
-func movedOn(before, now time.Time) time.Time {
+func MovedOn(before, now time.Time) time.Time {
 	if next := before.Truncate(time.Second).Add(time.Second); now.Before(next) && next.Sub(now) <= time.Second {
 		return next
 	}

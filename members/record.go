@@ -45,7 +45,8 @@ type Record struct {
 	NextAttempt time.Time
 
 	// Placeholder is the address that a member gets who was created, by an integration that allows
-	// duplicates, while its email belonged to another on the platform. Empty for none.
+	// duplicates, while its email belonged to another on the platform; with the GUID in it if that is
+	// taken too. Empty for none.
 	Placeholder string
 
 	// Refused is why the platform refused the last write for good, and RefusedAt

@@ -16,7 +16,7 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	query := r.request.URL.Query()
 	shown := &eventList{Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, HasMore: query.Get("after") != ""}
 	if !shown.HasTypes {
-		ofEvents := slices.DeleteFunc(slices.Clone(r.findings), func(f manifest.Finding) bool { return strings.HasPrefix(f.Field, "homepage_curation") })
+		ofEvents := slices.DeleteFunc(slices.Clone(r.findings), func(f manifest.Finding) bool { return f.Field != "manifest" && !strings.HasPrefix(f.Field, "events") })
 		shown.Findings = shownFindings(ofEvents)
 		shown.More = len(ofEvents) - len(shown.Findings)
 	}

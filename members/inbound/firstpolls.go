@@ -11,7 +11,7 @@ import (
 )
 
 // This file says when the platform of a site is polled for the first time since the site was added,
-// for changes that were made while no process was there, and not once more after a reload. Processes that start at the same time share
+// for changes that were made while no process was there. After a reload, that is not done once more. Processes that start at the same time share
 // that: the store says which platforms another has polled.
 
 const (

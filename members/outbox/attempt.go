@@ -38,6 +38,11 @@ func (a attempt) needsNothing() bool {
 	return a.After.Deleted && a.After.PlatformID == "" && a.After.Sent == ""
 }
 
+// keepsQueuedEmail reports whether the write stands on a queued create, whose email it leaves.
+func (a attempt) keepsQueuedEmail() bool {
+	return a.Before != nil && a.After.Named[members.EmailField] < a.After.Version
+}
+
 // keepsEmail reports whether the platform certainly has the member with this
 // email.
 func (a attempt) keepsEmail() bool {

@@ -130,7 +130,7 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 		defer s.judge(ctx, a, seen) // once the outcome is noted, so that all is made due
 	}
 
-	if a.isRetry && isUnknown {
+	if isUnknown && (a.isRetry || a.keepsQueuedEmail()) {
 		if err = s.settleTaken(ctx, a); err == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
 		}
@@ -182,7 +182,7 @@ func (s *site) settleTaken(ctx context.Context, a attempt) error {
 // *members.TakenError, if there is none left.
 func (s *site) usePlaceholder(ctx context.Context, r members.Record) error {
 	for r.NextPlaceholder() {
-		r.UpdatedAt = members.Latest(s.Now().UTC().Truncate(time.Millisecond), r.UpdatedAt)
+		r.UpdatedAt = members.MovedOn(r.UpdatedAt, s.Now().UTC().Truncate(time.Millisecond))
 		if err := s.Store.Update(ctx, r); !errors.Is(err, members.ErrEmailTaken) {
 			return err
 		}

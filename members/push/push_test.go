@@ -142,6 +142,25 @@ func TestPushDuplicates(t *testing.T) {
 	})
 }
 
+// A member whose email only the platform's own has gets a placeholder, also if the platform is away at first, and
+// the next push changes nothing.
+func TestPushDuplicateOfThePlatforms(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", CreatedAt: b.Now.Add(-time.Hour)}
+		b.Platform.Break(platformtest.ErrDown)
+		fix := func(c *push.Config) { c.Waiting = func(string) { b.Platform.Fix() } }
+		for _, want := range []push.Counts{{Created: 1}, {Unchanged: 1}} {
+			if got := run(t, b, byID, rows(with("old@example.com", id("c-1"), name("New"))), fix); !cmp.Equal(pushed{Counts: want}, got) {
+				t.Errorf("push: got %+v, want %+v", got, want)
+			}
+		}
+		want := []string{"c-1@members.invalid New", "old@example.com Old"}
+		if got := slices.Sorted(slices.Values(b.Platform.Emails())); !slices.Equal(got, want) {
+			t.Errorf("on the platform: got %q, want %q", got, want)
+		}
+	})
+}
+
 // The rows of one member are done in their order, also where a later one wants an email
 // that an earlier one lets go of.
 func TestPushInOrder(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -28,7 +29,7 @@ func (p *push) missing(ctx context.Context, row Row) (*members.Record, members.F
 	}
 	fields, err := row.Fields(&known.Member)
 	if err == nil {
-		fields, err = p.withoutShared(ctx, known, fields)
+		fields = p.withoutShared(ctx, known, fields)
 	}
 	if err != nil {
 		return nil, members.Fields{}, updated, err
@@ -40,17 +41,22 @@ func (p *push) missing(ctx context.Context, row Row) (*members.Record, members.F
 }
 
 // withoutShared leaves out the email, and the subscription, of a member that has a
-// placeholder because the email is another's.
-func (p *push) withoutShared(ctx context.Context, known members.Record, fields members.Fields) (members.Fields, error) {
+// placeholder because the email is another's, whom only the platform may have. An error is none
+// here: what is written then meets it too.
+func (p *push) withoutShared(ctx context.Context, known members.Record, fields members.Fields) members.Fields {
 	if fields.Email == nil || !p.Integration.IsPlaceholder(known.Email) {
-		return fields, nil
+		return fields
 	}
-	other, err := p.Service.Store.Read(ctx, members.Key{Site: p.Service.Site, Email: *fields.Email})
-	if errors.Is(err, members.ErrNotFound) || err == nil && other.Member.GUID == known.GUID {
-		return fields, nil
+	isShared := emailaddr.Same(known.Sent, *fields.Email) // the create was sent with it, and found it taken
+	if !isShared {
+		byEmail := members.Integration{Site: p.Service.Site, Mode: members.EmailMode}
+		other, err := p.Service.Get(ctx, byEmail, *fields.Email)
+		isShared = err == nil && other.Member.GUID != known.GUID
 	}
-	fields.Email, fields.Subscribed = nil, nil
-	return fields, err
+	if isShared {
+		fields.Email, fields.Subscribed = nil, nil
+	}
+	return fields
 }
 
 // put does what a row says, however long the platform takes. Errors:

@@ -41,10 +41,9 @@ func firstError(response []byte) ghostError {
 const maxErrorText = 4000
 
 // relationRefused is the code of Ghost's 500 response to a member whose labels it could not
-// change, or a post whose tags, of which it then has changed nothing. Its database, MySQL,
-// has found a deadlock with another change, or another one has made the same tag; or it
-// takes one of the labels for another that is there, as its collation does with VIP and
-// víp, while Ghost does not.
+// change, or a post whose tags. It then has changed nothing of that. Its database, MySQL, has
+// found a deadlock with another change, or the same tag was made at that moment. Or MySQL
+// takes one of the labels for another that is there, as its collation does with VIP and víp.
 const relationRefused = "UPDATE_RELATION"
 
 // refusal turns a response that is no success into one of the kinds of errors

@@ -400,9 +400,11 @@ func (c *postClient) listTags(ctx context.Context, filters []string) ([]tag, err
 func (c *postClient) makeTag(ctx context.Context, name string) (tag, error) {
 	made, err := c.addTag(ctx, name)
 	slug := tagSlug(name)
-	_, isAnswered := errors.AsType[*Error](err)
-	if slug == "" || err == nil && made.Slug == slug || err != nil && !isAnswered {
-		return made, err
+	if err == nil && (slug == "" || made.Slug == slug) {
+		return made, nil
+	}
+	if response, ok := errors.AsType[*Error](err); err != nil && (!ok || response.Status != http.StatusInternalServerError) {
+		return tag{}, err
 	}
 	known, lookErr := c.findTags(ctx, []string{name})
 	first, ok := known[name]

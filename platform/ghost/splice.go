@@ -18,8 +18,8 @@ func (s span) isNone() bool { return s.end == 0 }
 func whole(text []byte) span { return span{len(text) - len(trimSpace(text)), len(text)} }
 
 // find looks for a key in the object that begins where the span begins. If the key stands there
-// twice, the last counts, as in browsers. ok is false if the value there is not an object, or not
-// valid JSON.
+// twice, the last counts, as in browsers. ok is false if the value there is not an object. The text
+// must be valid JSON.
 func find(text []byte, object span, key string) (found span, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(text[object.begin:object.end]))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {

@@ -52,7 +52,10 @@ func addWarning(response, warning []byte) []byte {
 	if !ok || list.isNone() {
 		return response
 	}
-	theme := bytes.IndexByte(response[list.begin:], '{') // there is one
+	theme := bytes.IndexByte(response[list.begin:list.end], '{')
+	if theme < 0 { // the one that was read has another spelling of the key
+		return response
+	}
 	object := span{list.begin + theme, list.end}
 	warnings, ok := find(response, object, "warnings")
 	if !ok {

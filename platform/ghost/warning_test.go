@@ -28,6 +28,7 @@ func TestNoticeInGhostsAnswer(t *testing.T) {
 		`{"themes":[{"name":"a","templates":[{"warnings":[7]}]}]}`:      `{"themes":[{"warnings":[ADDED],"name":"a","templates":[{"warnings":[7]}]}],"_errors":[1]}`,
 		`{"themes":[{"name":"a","warnings":[7],"warnings":[8]}]}`:       `{"themes":[{"name":"a","warnings":[7],"warnings":[ADDED,8]}],"_errors":[1]}`,
 		`{"themes":[{"name":"a","warnings":"none"}]}`:                   `{"themes":[{"name":"a","warnings":"none"}],"_errors":[1]}`,
+		`{"themes":[],"Themes":[{"name":"a"}]}`:                         `{"themes":[],"Themes":[{"name":"a"}],"_errors":[1]}`,
 		`{"Themes":[{"name":"a"}]}`:                                     `{"Themes":[{"name":"a"}],"_errors":[1]}`,
 	} {
 		if _, err := new(Client).ReadUploaded([]byte(response)); err != nil {

@@ -1,8 +1,9 @@
 // desk-crop is the Crop Image dialog: a frame over a picture, moved and sized with a pointer
 // or with the arrow keys.
 
-// maxSide bounds what is made, in pixels, unless a larger one is wanted, and maxArea what browsers draw.
-const maxSide = 4096, maxArea = maxSide ** 2;
+// maxSide bounds what is made, in pixels, unless a larger one is wanted. Browsers draw no more than maxArea, nor
+// longer sides than longest.
+const maxSide = 4096, maxArea = maxSide ** 2, longest = 16384;
 const minFrame = 16;
 
 // ratioOf reads width:height, and returns 0 for a free frame.
@@ -21,8 +22,10 @@ const frameIn = ({width, height}, ratio) => {
 // within maxSide or maxArea.
 const sizeOf = ({w, h}, {minWidth, minHeight}) => {
 	const wanted = Math.max((minWidth || 0) / w, (minHeight || 0) / h);
-	const scale = Math.min(Math.max(wanted, Math.min(1, maxSide / Math.max(w, h))), Math.sqrt(maxArea / (w * h)));
-	return {width: Math.max(1, Math.round(w * scale)), height: Math.max(1, Math.round(h * scale))};
+	const most = Math.min(Math.sqrt(maxArea / (w * h)), longest / Math.max(w, h));
+	const scale = Math.min(Math.max(wanted, Math.min(1, maxSide / Math.max(w, h))), most);
+	const whole = scale === most ? Math.floor : Math.round;
+	return {width: Math.max(1, whole(w * scale)), height: Math.max(1, whole(h * scale))};
 };
 
 const between = (value, least, most) => Math.min(Math.max(value, least), Math.max(least, most));
