@@ -30,10 +30,11 @@ type Site struct {
 	readers func() *api.Readers // nil for a platform that does not know them
 
 	members  atomic.Pointer[membersapi.Site] // nil while the store is away
-	synced   inbound.Site                    // of a site in the store
 
-	continuity *continuity // of a site in the store
-	revision int64                           // of a site in the store
+	// Of a site in the store.
+	synced     inbound.Site
+	continuity *continuity
+	revision   int64
 }
 
 // Themes is nil for a platform without themes.
