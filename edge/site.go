@@ -29,7 +29,7 @@ type Site struct {
 	themes  func() *api.Site    // nil for a platform without themes
 	readers func() *api.Readers // nil for a platform that does not know them
 
-	members  atomic.Pointer[membersapi.Site] // nil while the store is away
+	members atomic.Pointer[membersapi.Site] // nil while the store is away
 
 	// Of a site in the store.
 	synced     inbound.Site
