@@ -46,6 +46,7 @@ func FuzzProtocol(f *testing.F) {
 	for _, response := range hostile {
 		f.Add(uint8(255), strings.TrimSuffix(response, endless), uint8(3))
 	}
+	f.Add(uint8(0b10100100), "$0000000000000900000\r\n", uint8(10))
 	f.Add(uint8(0b110), "+PONG\r\n$-1\r\n", uint8(2))
 	f.Add(uint8(0b10000), ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+subscribe\r\n+b\r\n:2\r\n", uint8(5))
 	f.Add(uint8(0b100000), "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:1\r\n%1\r\n+ip\r\n_\r\n", uint8(7))
@@ -76,7 +77,11 @@ func read(t *testing.T, asked uint8, response string) {
 		}
 		text := strings.TrimSuffix(line[1:], "\r\n")
 		if typ := line[0]; strings.IndexByte("$*%>", typ) >= 0 && text != "-1" {
-			n, ok := number([]byte(text), maxElements)
+			most := maxElements
+			if typ == '$' {
+				most = maxBulk
+			}
+			n, ok := number([]byte(text), most)
 			if !ok {
 				t.Fatalf("%q has the length %q", response, text)
 			}
