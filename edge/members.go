@@ -63,7 +63,7 @@ func newMembers(b *base, sites *follower, path string, deleted func(site string,
 	if s.store, err = b.useStore(s); err != nil {
 		return nil, err
 	}
-	if s.run, err = runs.Load(s.store.key(), &b.releases, func() (*membersRun, error) { return new(membersRun), nil }); err != nil {
+	if s.run, err = membersRuns.Load(s.store.key(), &b.releases, func() (*membersRun, error) { return new(membersRun), nil }); err != nil {
 		return nil, err
 	}
 	for _, name := range b.Config.Names() {

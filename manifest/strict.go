@@ -10,10 +10,10 @@ import (
 
 // This file finds what [Parse] passes over, for people who write a manifest.
 
-// StrictKeys warns of each key of a file that the format does not have, and of each event
-// type whose key is not in lower case with underscores, of which Parse says nothing, in the
-// order of the file; 10,000 at most. A file that is not YAML
-// has none. A key in an anchor is one finding, however many aliases it has.
+// StrictKeys warns of what Parse passes over: keys that the format does not have, and keys of
+// event types that are not in lower case with underscores. The findings are in the order of the
+// file, 10,000 at most. A file that is not YAML has none. A key in an anchor is one finding,
+// however many aliases it has.
 func StrictKeys(text []byte) []Finding {
 	c := keyChecker{seen: make(map[checkedValue]bool)}
 	root, err := readDocument(text, MaxSize)

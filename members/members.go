@@ -142,8 +142,9 @@ func result(d Delivered, err error) (Result, error) {
 	return Result{Member: d.Member, Queued: d.Queued}, nil
 }
 
-// MovedOn is a time after another: now, or, so that callers see that it changed, who are shown whole seconds, the next
-// second. That is a second ahead at most: of more writes within a second, the last are shown with one time.
+// MovedOn is the time of a write at now, of a member that was changed before. Callers are shown whole seconds: in the
+// same second it is the next one, so that they see a change. It is never more than a second ahead, so that more writes
+// within a second are shown with the same time.
 func MovedOn(before, now time.Time) time.Time {
 	if next := before.Truncate(time.Second).Add(time.Second); now.Before(next) && next.Sub(now) <= time.Second {
 		return next

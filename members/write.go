@@ -12,8 +12,9 @@ import (
 // In a store, and on the platform, an email belongs to one member. If the
 // integration allows duplicates, a new member whose email is taken gets a placeholder:
 // first a short one, then one that is unique. The store tells at once that an email is
-// taken. The platform tells it later, of members that only it knows; then the create
-// was undone and is made again; one that was queued goes on with the placeholder. A change of the email to one that is taken is refused.
+// taken. The platform tells it later, of members that only it knows. Then the create
+// was undone and is made again, or, if it was queued, goes on with the placeholder
+// (package outbox). A change of the email to one that is taken is refused.
 
 // insert adds a new record and delivers it.
 func (s *Service) insert(ctx context.Context, i Integration, r Record) (Delivered, error) {

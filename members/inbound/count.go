@@ -23,13 +23,13 @@ const (
 )
 
 // countDue has the members compared if their number is odd. The first time it lets
-// the site's other tasks begin, unless the platform hangs, and counts only if no other process has
-// polled the platform.
+// the site's other tasks begin, unless the platform hangs, and counts only if the platform was not
+// polled already.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	isFirst := !s.hasBegun.Load()
 	var err error
-	if isFirst && !s.isSilent.Load() && s.isPolledByAnother(ctx) {
-		s.isPolledElsewhere.Store(true)
+	if isFirst && !s.isSilent.Load() && s.isPolledAlready(ctx) {
+		s.wasPolledBefore.Store(true)
 	} else {
 		err = s.checkCount(ctx)
 	}

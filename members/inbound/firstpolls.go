@@ -11,8 +11,9 @@ import (
 )
 
 // This file says when the platform of a site is polled for the first time since the site was added,
-// for changes that were made while no process was there. After a reload, that is not done once more. Processes that start at the same time share
-// that: the store says which platforms another has polled.
+// for changes that were made while no process was there. Processes that start at the same time share
+// that: the store says which platforms another has polled. It also says which this one has polled
+// before a reload.
 
 const (
 	// firstPollInterval is the time between two batches of first polls: 100,000 sites take 500 s.
@@ -159,9 +160,9 @@ func (s *Sync) Unpolled() int {
 	return n
 }
 
-// isPolledByAnother reports whether another process, or this one before a reload, has polled the platform
+// isPolledAlready reports whether another process, or this one before a reload, has polled the platform
 // since this process keeps the site in sync.
-func (s *site) isPolledByAnother(ctx context.Context) bool {
+func (s *site) isPolledAlready(ctx context.Context) bool {
 	source := s.events()
 	if source == nil {
 		return false

@@ -83,9 +83,9 @@ type site struct {
 	name   string
 	isOver atomic.Bool // it was removed or replaced
 
-	hasBegun          atomic.Bool // its platform was polled once, by this process or another
-	isPolledElsewhere atomic.Bool // by another, so there is nothing to catch up on
-	isWanted          atomic.Bool // a program has asked for its members before that
+	hasBegun        atomic.Bool // its platform was polled once, by this process or another
+	wasPolledBefore atomic.Bool // so there is nothing to catch up on
+	isWanted        atomic.Bool // a program has asked for its members before that
 
 	queue     *queue
 	refreshes *task // of the members that events were about

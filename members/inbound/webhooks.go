@@ -149,7 +149,7 @@ type changes struct {
 }
 
 // catchUp refreshes the members that were changed on the platform since this was
-// last done, if that is due: when the site was added, unless another process has done it
+// last done, if that is due: when the site was added, unless another process, or this one before a reload, has done it
 // since, and every hour. isLeft means that its turn ended before it did.
 func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	now := s.Now()
@@ -161,7 +161,7 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	if source := s.events(); source != nil && !s.isMine(w, source) {
 		s.webhook.next = now // another process has registered another one
 	}
-	if (s.webhook.caughtUp || s.isPolledElsewhere.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
+	if (s.webhook.caughtUp || s.wasPolledBefore.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
 		s.webhook.changes, s.webhook.catchUp = nil, w.SeenAt.Add(catchUpInterval)
 		return false, nil
 	}

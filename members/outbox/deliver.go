@@ -131,8 +131,12 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	}
 
 	if isUnknown && (a.isRetry || a.keepsQueuedEmail()) {
-		if err = s.settleTaken(ctx, a); err == nil {
+		unsettled := s.settleTaken(ctx, a)
+		if unsettled == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
+		}
+		if a.isRetry { // otherwise the caller is told why, and the create stays queued
+			err = unsettled
 		}
 	}
 	refused, isSettled := errors.AsType[*refusedError](err)

@@ -7,8 +7,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/pool"
 )
 
-// runs outlive a configuration, unless the next one has no members API.
-var runs pool.Pool[databaseKey, *membersRun]
+// membersRuns outlive a configuration, unless the next one has no members API.
+var membersRuns pool.Pool[databaseKey, *membersRun]
 
 // membersRun is the time in which one configuration after the other keeps the members of a store in sync.
 type membersRun struct{ _ byte } // so that each has an address of its own
