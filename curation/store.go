@@ -34,7 +34,7 @@ type Move struct {
 var migrations embed.FS
 
 // Schema is the tables of this package, which come after those of [work.Schema].
-var Schema = database.Schema{Name: "curation", Files: migrations, Sites: []string{"curation_moves"}}
+var Schema = database.Schema{Name: "curation", Files: migrations, Sites: []string{"curation_moves"}, Content: []string{"curation_moves"}}
 
 // SQL keeps moves in a database until the platform has them. It may be used by many
 // goroutines, and by several processes, at once.
@@ -139,11 +139,6 @@ func (s *SQL) refused(ctx context.Context, tx *sql.Tx, m Move, reason string) er
 	}
 	_, err := s.history.Add(ctx, tx, m.thing(), history.Entry{Did: Refused, About: reason})
 	return err
-}
-
-// IsKept reports whether there are moves of a site.
-func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
-	return s.db.HasSite(ctx, site, "curation_moves")
 }
 
 func moveOf(site, tag, post string) Move {

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,14 +42,13 @@ type purger struct {
 	configured map[string]*Site // of the configuration, by name
 	db         *database.DB
 	members    *memberstore.SQL
-	kept       []func(ctx context.Context, site string) (bool, error)
 }
 
 // isKept reports whether anything of a site is left that its staff, readers or programs made.
 func (p *purger) isKept(ctx context.Context, site string) (bool, error) {
-	for _, kept := range p.kept {
-		if is, err := kept(ctx, site); is || err != nil {
-			return is, err
+	for _, schema := range append(slices.Clip(purged), memberstore.Schema) {
+		if has, err := schema.HasContent(ctx, p.db, site); has || err != nil {
+			return has, err
 		}
 	}
 	return false, nil

@@ -8,13 +8,9 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/sites"
-	"github.com/lychgate/caddy-lychgate/themes"
 	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
@@ -100,17 +96,10 @@ func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	if err != nil {
 		return err
 	}
-	themes, err := themes.NewSQL(ctx, db)
-	if err != nil {
-		return err
-	}
-	curation, err := curation.NewSQL(ctx, db)
-	if err != nil {
-		return err
-	}
-	events, err := events.NewSQL(ctx, db)
-	if err != nil {
-		return err
+	for _, schema := range purged { // with the tables that are looked into
+		if err := schema.Migrate(ctx, db); err != nil {
+			return err
+		}
 	}
 	trouble, err := trouble.Open(ctx, db)
 	if err != nil {
@@ -118,12 +107,7 @@ func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	}
 	s.updater.uses.trouble.Store(trouble)
 	s.purger = &purger{
-		sites: store, now: db.Now, logger: s.base.Logger, configured: s.served.byName,
-		db: db, members: members,
-		kept: []func(context.Context, string) (bool, error){
-			members.IsKept, themes.IsKept, curation.IsKept, events.IsKept,
-			func(ctx context.Context, site string) (bool, error) { return registration.IsKept(ctx, db, site) },
-		},
+		sites: store, now: db.Now, logger: s.base.Logger, configured: s.served.byName, db: db, members: members,
 	}
 	s.members = members
 	s.store.Store(store)

@@ -20,9 +20,11 @@ import (
 var migrations embed.FS
 
 // Schema is the tables of this package.
-var Schema = database.Schema{Name: "events", Files: migrations, Sites: []string{
-	"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registration_labels",
-}}
+var Schema = database.Schema{
+	Name: "events", Files: migrations,
+	Sites:   []string{"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registration_labels"},
+	Content: []string{"events", "registrations"},
+}
 
 // SQL is a [Store] on a database, by whose clock it goes.
 type SQL struct {
@@ -401,11 +403,6 @@ func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 	var body string
 	err := s.db.Read.QueryRowContext(ctx, findBody, site, slug).Scan(&body)
 	return body, wrap("finding an event for readers", notFound(err))
-}
-
-// IsKept reports whether there are events, or a history of some, of a site.
-func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
-	return s.db.HasSite(ctx, site, "events", "history")
 }
 
 var _ Store = (*SQL)(nil)

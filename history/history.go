@@ -19,7 +19,7 @@ import (
 var migrations embed.FS
 
 // Schema is the table of this package.
-var Schema = database.Schema{Name: "history", Files: migrations, Sites: []string{"history"}}
+var Schema = database.Schema{Name: "history", Files: migrations, Sites: []string{"history"}, Content: []string{"history"}}
 
 const (
 	// Most is how many entries of a thing are kept: 5 KB.

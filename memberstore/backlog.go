@@ -12,11 +12,6 @@ import (
 // Backlogs are the pending members.
 var Backlogs = database.Backlogs{From: "members WHERE applied < version", Since: "updated_at"}
 
-// IsKept reports whether there are members or integrations of a site.
-func (s syncing) IsKept(ctx context.Context, site string) (bool, error) {
-	return s.db.HasSite(ctx, site, "members", "integrations")
-}
-
 // unregistered are webhooks that no edge could register. One that is being registered is claimed.
 const unregistered = `SELECT site, seen_at FROM webhooks WHERE registered_at = 0 AND claimed_at > $1 AND %[1]s ORDER BY %[2]s %[3]s`
 

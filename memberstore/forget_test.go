@@ -66,8 +66,8 @@ func TestForget(t *testing.T) {
 		}
 		isKept := func(want bool) {
 			t.Helper()
-			if kept, err := store.IsKept(ctx, "daily"); kept != want || err != nil {
-				t.Errorf("IsKept = %t, %v, want %t", kept, err, want)
+			if kept, err := Schema.HasContent(ctx, db, "daily"); kept != want || err != nil {
+				t.Errorf("HasContent = %t, %v, want %t", kept, err, want)
 			}
 		}
 		isKept(true)

@@ -22,7 +22,9 @@ var migrations embed.FS
 
 // Schema is the tables of this package. Members themselves are deleted in parts ([SQL.Forget]).
 var Schema = database.Schema{
-	Name: "members", Files: migrations, Sites: []string{"integrations", "idempotency", "webhooks", "comparisons", "imports"},
+	Name: "members", Files: migrations,
+	Sites:   []string{"integrations", "idempotency", "webhooks", "comparisons", "imports"},
+	Content: []string{"members", "integrations"},
 }
 
 // SQL keeps all that Lychgate knows of members, in a database.
@@ -86,6 +88,9 @@ func scanRecord(row database.Row) (members.Record, error) {
 		return members.Record{}, err
 	}
 	m.PlatformID = platformID.String
+	if newsletters == none { // of nearly all
+		return m, nil
+	}
 	return m, json.Unmarshal([]byte(newsletters), &m.Newsletters)
 }
 
@@ -106,7 +111,13 @@ func scanShown(row database.Row, m *members.Member, others ...any) error {
 	return json.Unmarshal([]byte(labels), &m.Labels)
 }
 
+// none is a list that is nil, in JSON.
+const none = "null"
+
 func encode[T any](list []T) string {
+	if list == nil {
+		return none
+	}
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // which makes six bytes of one

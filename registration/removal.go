@@ -24,11 +24,6 @@ func forgetMember(ctx context.Context, db *database.DB, site, member string) err
 	})))
 }
 
-// IsKept reports whether there are registrations at a site.
-func IsKept(ctx context.Context, db *database.DB, site string) (bool, error) {
-	return db.HasSite(ctx, site, "registrations")
-}
-
 const (
 	// countForgotten comes first: its rows are what other changes of the lists wait for.
 	countForgotten = `UPDATE registrations_taken SET version = version + 1

@@ -103,7 +103,7 @@ type Store interface {
 var migrations embed.FS
 
 // Schema is the tables of this package.
-var Schema = database.Schema{Name: "themes", Files: migrations, Sites: []string{"themes"}}
+var Schema = database.Schema{Name: "themes", Files: migrations, Sites: []string{"themes"}, Content: []string{"themes"}}
 
 // SQL is a [Store] on a database.
 type SQL struct{ db *database.DB }
@@ -176,11 +176,6 @@ func (s *SQL) MarkUnread(ctx context.Context, site, name, problem string) error 
 func (s *SQL) Clear(ctx context.Context, seq Sequence, site, name string) error {
 	_, err := s.db.Write.ExecContext(ctx, clearTheme, site, name, seq)
 	return database.Wrap("clearing a theme", err)
-}
-
-// IsKept reports whether there are themes of a site.
-func (s *SQL) IsKept(ctx context.Context, site string) (bool, error) {
-	return s.db.HasSite(ctx, site, "themes")
 }
 
 func scan(row database.Row) (Theme, error) {

@@ -19,6 +19,21 @@ type Schema struct {
 	Name  string
 	Files fs.FS
 	Sites []string // the tables with rows of sites, by a column site
+
+	// Content is the tables with what staff, readers and programs made at a site. A site of
+	// that name has it again.
+	Content []string
+}
+
+// HasContent reports whether anything is left of what was made at a site.
+func (s Schema) HasContent(ctx context.Context, db *DB, site string) (has bool, err error) {
+	for _, table := range s.Content {
+		err = db.Read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+table+" WHERE site = $1)", site).Scan(&has)
+		if has || err != nil {
+			break
+		}
+	}
+	return has, Wrap("looking for what is kept of site "+site, err)
 }
 
 // Forget deletes all rows of a site that is not served any more.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -79,13 +78,13 @@ func Time(to *time.Time) sql.Scanner { return scanTime{to} }
 type scanTime struct{ to *time.Time }
 
 func (s scanTime) Scan(value any) error {
-	var at sql.NullInt64
-	if err := at.Scan(value); err != nil {
-		return err
+	at, isNumber := value.(int64)
+	if !isNumber && value != nil {
+		return fmt.Errorf("a time in milliseconds is a number, and not %T", value)
 	}
 	*s.to = time.Time{}
-	if at.Int64 != 0 {
-		*s.to = time.UnixMilli(at.Int64).UTC()
+	if at != 0 {
+		*s.to = time.UnixMilli(at).UTC()
 	}
 	return nil
 }
@@ -103,14 +102,4 @@ func Wrap(doing string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, explainPostgres(err))
-}
-
-// HasSite reports whether one of the tables has a row of a site.
-func (db *DB) HasSite(ctx context.Context, site string, tables ...string) (has bool, err error) {
-	var each []string
-	for _, table := range tables {
-		each = append(each, "EXISTS (SELECT 1 FROM "+table+" WHERE site = $1)")
-	}
-	err = db.Read.QueryRowContext(ctx, "SELECT "+strings.Join(each, " OR "), site).Scan(&has)
-	return has, Wrap("looking for what is kept of site "+site, err)
 }

@@ -1,13 +1,9 @@
 package ghost
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
@@ -55,39 +51,20 @@ func (*readerClient) ReaderSession(cookie string) string {
 }
 
 // sendAsReader sends a request as a page of the publication does, without the edge's key.
-func (a api) sendAsReader(ctx context.Context, method, path string, body any, header ...string) (status int, content []byte, err error) {
+func (a api) sendAsReader(ctx context.Context, r request) (status int, content []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
 	defer cancel()
-	var payload io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		payload = bytes.NewReader(text)
-		header = append(header, "Content-Type", "application/json")
-	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(a.base, adminAPI)+path, payload)
+	r.url, r.maxResponse = strings.TrimSuffix(a.base, adminAPI)+r.url, maxReaderResponse
+	response, content, err := a.do(ctx, r)
 	if err != nil {
 		return 0, nil, err
 	}
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("X-Forwarded-Proto", "https")
-	for pair := range slices.Chunk(header, 2) {
-		request.Header.Set(pair[0], pair[1])
-	}
-	response, err := a.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	content, err = io.ReadAll(io.LimitReader(response.Body, maxReaderResponse))
-	return response.StatusCode, content, err
+	return response.StatusCode, content, nil
 }
 
 // Ghost answers 204 to a session that has ended, and null to that of a deleted member.
 func (c *readerClient) Reader(ctx context.Context, session string) (platform.Reader, error) {
-	status, body, err := c.sendAsReader(ctx, http.MethodGet, memberPath, nil, "Cookie", session)
+	status, body, err := c.sendAsReader(ctx, request{method: http.MethodGet, url: memberPath, header: map[string]string{"Cookie": session}})
 	switch {
 	case err != nil:
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", err)
@@ -118,7 +95,7 @@ func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registrat
 // sign-in, Ghost 6 accepts any address, so that nobody learns who is a member, and Ghost 5 refuses
 // addresses that no member has.
 func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
-	status, token, err := c.mails.sendAsReader(ctx, http.MethodGet, membersAPI+"integrity-token/", nil)
+	status, token, err := c.mails.sendAsReader(ctx, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
 	if err == nil && status != http.StatusOK {
 		err = refusal(status, token)
 	}
@@ -129,14 +106,14 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 	if link.MaySignUp {
 		kinds = []string{"signup", "signin"} // the first is refused where sign-ups are by invitation
 	}
-	var header []string
+	header := make(map[string]string)
 	if link.Sender.IsValid() {
-		header = []string{"X-Forwarded-For", link.Sender.String()}
+		header["X-Forwarded-For"] = link.Sender.String()
 	}
 	for _, kind := range kinds {
 		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token), "redirect": link.Page}
 		var response []byte
-		status, response, err = c.mails.sendAsReader(ctx, http.MethodPost, membersAPI+"send-magic-link/", body, header...)
+		status, response, err = c.mails.sendAsReader(ctx, request{method: http.MethodPost, url: membersAPI + "send-magic-link/", header: header, body: body})
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("having Ghost mail a link: %w", err)

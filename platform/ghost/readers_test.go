@@ -149,7 +149,7 @@ func TestSendLink(t *testing.T) {
 		"an address that Ghost refuses":           {response{200, "t"}, []response{{422, `{"errors":[{"type":"ValidationError","message":"x","context":"jane@example.com is no email"}]}`}}, true, []string{"signup"}, nil, true},
 		"a redirect":                              {response{200, "t"}, []response{{301, ""}}, true, []string{"signup"}, nil, true},
 		"no token":                                {response{404, ""}, nil, true, nil, nil, true},
-		"a token of many megabytes":               {response{200, strings.Repeat("x", 1<<20)}, []response{{201, ""}}, true, []string{"signup"}, nil, false},
+		"a token of many megabytes":               {response{200, strings.Repeat("x", 1<<20)}, nil, true, nil, nil, true},
 	} {
 		var kinds []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,18 +43,7 @@ func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.
 func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (platform.Location, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String()+adminAPI+sitePath, nil)
-	if err != nil {
-		return platform.Location{}, err
-	}
-	request.Header.Set("Accept-Version", apiVersion)
-	request.Header.Set("X-Forwarded-Proto", "https")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	response, body, err := c.do(ctx, request{http.MethodGet, at.String() + adminAPI + sitePath, map[string]string{"Accept-Version": apiVersion}, nil, maxResponse})
 	if err != nil {
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -149,23 +148,13 @@ func (c *visitorClient) CheckToken(ctx context.Context, authorization string) er
 func (c *visitorClient) ask(ctx context.Context, path string, header map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(c.timeout, staffTimeout))
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Accept-Version", apiVersion)
-	request.Header.Set("X-Forwarded-Proto", "https")
+	sent := map[string]string{"Accept-Version": apiVersion}
 	for name, value := range header {
-		if value != "" && len(value) <= maxHeader {
-			request.Header.Set(name, value)
+		if len(value) <= maxHeader {
+			sent[name] = value
 		}
 	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, unanswered(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	response, body, err := c.do(ctx, request{http.MethodGet, c.base + path, sent, nil, maxResponse})
 	if err != nil {
 		return nil, unanswered(err)
 	}

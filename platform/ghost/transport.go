@@ -99,51 +99,70 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 
-	status, header, text, err := a.send(ctx, method, path, query, body)
+	response, text, err := a.send(ctx, method, path, query, body)
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost: %w", err)
 	}
-	if status < 200 || status > 299 {
-		return nil, refusal(status, text)
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return nil, refusal(response.StatusCode, text)
 	}
 	if result == nil {
-		return header, nil
+		return response.Header, nil
 	}
 	limit, _ := strconv.Atoi(query.Get("limit")) // 0 without one
 	if err := decodePage(text, limit, result); err != nil {
 		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
 	}
-	return header, nil
+	return response.Header, nil
 }
 
-func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (status int, header http.Header, content []byte, err error) {
-	var payload io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, nil, err
-		}
-		payload = bytes.NewReader(text)
-	}
+func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, []byte, error) {
 	address := a.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, payload)
-	if err != nil {
-		return 0, nil, nil, err
-	}
 	token, err := a.tokens.current()
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, nil, err
 	}
-	request.Header.Set("Authorization", "Ghost "+token)
-	request.Header.Set("Accept-Version", apiVersion)
-	request.Header.Set("Content-Type", "application/json")
+	return a.do(ctx, request{method, address, map[string]string{"Authorization": "Ghost " + token, "Accept-Version": apiVersion}, body, maxResponse})
+}
+
+// request is sent to Ghost.
+type request struct {
+	method, url string
+	header      map[string]string // what is empty is left out
+	body        any               // sent as JSON, if it is not nil
+	maxResponse int               // in bytes
+}
+
+// do sends a request, and reads the response and its body.
+func (a api) do(ctx context.Context, r request) (*http.Response, []byte, error) {
+	var payload io.Reader
+	if r.body != nil {
+		text, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, nil, err
+		}
+		payload = bytes.NewReader(text)
+	}
+	sent, err := http.NewRequestWithContext(ctx, r.method, r.url, payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	if payload != nil {
+		sent.Header.Set("Content-Type", "application/json")
+	}
+	sent.Header.Set("Accept", "application/json")
 	// A Ghost whose own address is https redirects whatever does not say that
 	// it came that way.
-	request.Header.Set("X-Forwarded-Proto", "https")
-	response, err := a.http.Do(request)
+	sent.Header.Set("X-Forwarded-Proto", "https")
+	for name, value := range r.header {
+		if value != "" {
+			sent.Header.Set(name, value)
+		}
+	}
+	response, err := a.http.Do(sent)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
@@ -151,12 +170,12 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 		err = platform.NoEffect(err)
 	}
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, nil, err
 	}
 	defer response.Body.Close()
-	content, err = io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
-	if err == nil && len(content) > maxResponse {
-		err = fmt.Errorf("%w: it has more than %d MB", errTooLong, maxResponse>>20)
+	content, err := io.ReadAll(io.LimitReader(response.Body, int64(r.maxResponse)+1))
+	if err == nil && len(content) > r.maxResponse {
+		err = fmt.Errorf("%w: it has more than %d KB", errTooLong, r.maxResponse>>10)
 	}
-	return response.StatusCode, response.Header, content, err
+	return response, content, err
 }
