@@ -35,7 +35,8 @@ func NetworkOf(reader netip.Addr) netip.Prefix {
 // limiter bounds how many lookups are done at once, and shares them among networks.
 // A network gets a slot only while more are free than it has: one alone has half of
 // them, two have a third each, and some are free for those who come. Networks that
-// wait are served in turn.
+// wait are served in turn: without that, 256 networks that ask again and again leave no
+// slot to a reader of another.
 type limiter struct {
 	limit int
 

@@ -15,7 +15,8 @@ const maxStatements = 128
 
 // openKept opens SQLite so that each connection compiles a statement with
 // parameters once and keeps it, as the driver of PostgreSQL does. Compiling one
-// takes several times as long as running it.
+// takes several times as long as running it. A [sql.Stmt] is no help: while a transaction has
+// the one connection that writes, preparing a statement would wait for it.
 //
 // A statement that has begun runs to its end, even if its context is done:
 // interrupting one would take back the whole transaction, which may have the
