@@ -297,18 +297,18 @@ func (s *SQL) texts(ctx context.Context, what, query string, args ...any) ([]str
 func (s *SQL) ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
 	row, err := s.site(ctx, site)
 	now := s.db.Now()
-	if err != nil || row.lookedAt > now.Add(-interval).UnixMilli() {
+	if err != nil || row.polledAt > now.Add(-interval).UnixMilli() {
 		return false, time.Time{}, err
 	}
-	n, err := database.Affected(s.db.Write.ExecContext(ctx, claimPoll, site, now.UnixMilli(), row.lookedAt))
-	if row.lookedAt > 0 {
-		before = time.UnixMilli(row.lookedAt).UTC()
+	n, err := database.Affected(s.db.Write.ExecContext(ctx, claimPoll, site, now.UnixMilli(), row.polledAt))
+	if row.polledAt > 0 {
+		before = time.UnixMilli(row.polledAt).UTC()
 	}
 	return n == 1, before, wrap("claiming a poll", err)
 }
 
 type siteRow struct {
-	version, lookedAt int64
+	version, polledAt int64
 	Settings
 }
 
@@ -316,7 +316,7 @@ type siteRow struct {
 func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
 	var row siteRow
 	var messages string
-	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.lookedAt, &row.ImageSize, &row.CalendarName, &messages)
+	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.polledAt, &row.ImageSize, &row.CalendarName, &messages)
 	if errors.Is(err, sql.ErrNoRows) {
 		return siteRow{}, nil
 	}

@@ -341,10 +341,10 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 // attempt does a task that is leased once, and settles it.
 func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter, siteHolder string) (r Result, isDue bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, k.Timeout)
-	held, lose := context.WithCancelCause(bounded)
-	stop := q.keep(held, func() { lose(ErrLost) }, t, siteHolder)
-	r = k.Do(held, t)
-	isLost := errors.Is(context.Cause(held), ErrLost)
+	leased, lose := context.WithCancelCause(bounded)
+	stop := q.keep(leased, func() { lose(ErrLost) }, t, siteHolder)
+	r = k.Do(leased, t)
+	isLost := errors.Is(context.Cause(leased), ErrLost)
 	cancel()
 	stop()
 	lose(nil)

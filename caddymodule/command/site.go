@@ -97,8 +97,8 @@ func (s *sitesStore) warnOfSecret(ctx context.Context, out io.Writer, added site
 	if len(added.Secrets) == 0 {
 		return nil
 	}
-	const looked = 500
-	list, err := s.sites.List(ctx, "", looked)
+	const maxCompared = 500
+	list, err := s.sites.List(ctx, "", maxCompared)
 	for _, kept := range list {
 		if kept.Locked != nil {
 			fmt.Fprintf(out, "Its keys are sealed with a secret that does not open those of site %s: is it the secret that the edges have?\n", kept.Name)

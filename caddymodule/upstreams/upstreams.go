@@ -68,7 +68,7 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 	u.https = takesScheme(ctx)
 	for _, name := range u.app.Names() {
 		site, of := u.app.Edge.SiteOf(name), u.app.Sites[name].Platform
-		if site.Upstream, err = of.Upstream(app.Placeholders()); err == nil && !u.reaches(site.Upstream) {
+		if site.Upstream, err = of.Upstream(app.Placeholders()); err == nil && !u.canReach(site.Upstream) {
 			err = of.ErrTransport()
 		}
 		if err != nil {
@@ -78,8 +78,8 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// reaches reports whether the transport can reach an address, nil for none.
-func (u *Upstreams) reaches(address *url.URL) bool {
+// canReach reports whether the transport can reach an address, nil for none.
+func (u *Upstreams) canReach(address *url.URL) bool {
 	return address == nil || address.Scheme != "https" || u.https
 }
 
@@ -126,7 +126,7 @@ func takesScheme(ctx caddy.Context) bool {
 // site has, and for a site without a platform; Caddy answers these with 503.
 func (u *Upstreams) GetUpstreams(r *http.Request) ([]*reverseproxy.Upstream, error) {
 	site := u.app.Edge.Site(r.Host)
-	if site == nil || site.Upstream == nil || !u.reaches(site.Upstream) {
+	if site == nil || site.Upstream == nil || !u.canReach(site.Upstream) {
 		return nil, nil // an error would be a line in the log too
 	}
 	r.URL.Scheme = site.Upstream.Scheme                              // of the request as it is passed on

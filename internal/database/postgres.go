@@ -89,7 +89,7 @@ func ofPostgres(config pgx.ConnConfig, connections int, isPooled bool) *DB {
 		return p.IdleDuration > pingInterval || !isQuiet(p.Conn.PgConn().Conn()) || isPooled && reconnector.isWaiting()
 	})}
 	if isPooled {
-		options = append(options, stdlib.OptionAfterConnect(reachServer))
+		options = append(options, stdlib.OptionAfterConnect(waitForServer))
 	}
 	reconnector.Connector = stdlib.GetConnector(config, options...)
 	pool := sql.OpenDB(reconnector)
@@ -99,8 +99,8 @@ func ofPostgres(config pgx.ConnConfig, connections int, isPooled bool) *DB {
 	return &DB{Kind: Postgres, Read: pool, Write: pool, reconnector: reconnector, clock: time.Now}
 }
 
-// reachServer waits for the server behind a connection: a pooler accepts connections while it has none.
-func reachServer(ctx context.Context, conn *pgx.Conn) error {
+// waitForServer waits for the server behind a connection: a pooler accepts connections while it has none.
+func waitForServer(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, failoverTime)
 	defer cancel()
 	err := conn.Ping(waiting)

@@ -64,14 +64,14 @@ func (c *eventClient) makeDraft(ctx context.Context, slug string, want platform.
 		return eventPost{}, err
 	}
 	// Another process was first, or the response was lost.
-	first, lookErr := c.firstDraft(ctx, slug)
-	if err != nil && lookErr != nil {
+	first, findErr := c.firstDraft(ctx, slug)
+	if err != nil && findErr != nil {
 		return eventPost{}, err
 	}
-	if errors.Is(lookErr, platform.ErrNoPost) {
-		lookErr = &Error{Status: http.StatusCreated, Message: "with a post that is gone"}
+	if errors.Is(findErr, platform.ErrNoPost) {
+		findErr = &Error{Status: http.StatusCreated, Message: "with a post that is gone"}
 	}
-	return first, lookErr
+	return first, findErr
 }
 
 var errDraftSlug = &platform.Refusal{Reason: "Ghost cannot have a post with this slug."}

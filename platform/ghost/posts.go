@@ -406,11 +406,11 @@ func (c *postClient) makeTag(ctx context.Context, name string) (tag, error) {
 	if response, ok := errors.AsType[*Error](err); err != nil && (!ok || response.Status != http.StatusInternalServerError) {
 		return tag{}, err
 	}
-	known, lookErr := c.findTags(ctx, []string{name})
+	known, findErr := c.findTags(ctx, []string{name})
 	first, ok := known[name]
 	switch {
-	case err == nil && lookErr != nil:
-		return tag{}, lookErr
+	case err == nil && findErr != nil:
+		return tag{}, findErr
 	case !ok || first.ID == made.ID:
 		return made, err
 	case err != nil:
