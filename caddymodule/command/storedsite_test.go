@@ -24,8 +24,9 @@ const (
 // store beside it.
 func writeStoredConfig(t *testing.T, folder string, options ...string) {
 	t.Helper()
+	const nowhere = "127.0.0.1:1" // whatever Caddy runs on this machine is not asked
 	config := "{\n\tlychgate {\n\t\tstore sqlite " + filepath.Join(folder, "lychgate.db") + "\n" + strings.Join(options, "\n") +
-		"\n\t\tsite daily {\n\t\t\thosts daily.example\n\t\t\tplatform none\n\t\t}\n\t}\n}\nhttps:// {\n\tmembers_api\n}\n"
+		"\n\t\tsite daily {\n\t\t\thosts daily.example\n\t\t\tplatform none\n\t\t}\n\t}\n\tadmin " + nowhere + "\n}\nhttps:// {\n\tmembers_api\n}\n"
 	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(config), 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
