@@ -339,7 +339,7 @@ func TestSitesRefused(t *testing.T) {
 		{"no platform", "POST", sites, `{"name":"a","hosts":["a.example.com"],"platform":null}`, refused(400, kinds)},
 		{"an unknown platform", "POST", sites, of(`"platform":{"kind":"word"}`), refused(400, kinds)},
 		{"a platform without its key", "POST", sites, of(`"platform":{"kind":"ghost","url":"http://127.0.0.1:9"}`), refused(400, "site a: platform.admin_key: needs the key of a custom integration in Ghost's settings")},
-		{"a key that is none", "POST", sites, of(`"platform":{"kind":"ghost","url":"http://127.0.0.1:9","admin_key":"` + themeToken + `"}`), refused(400, "site a: platform.admin_key: not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them")},
+		{"a key that is none", "POST", sites, of(`"platform":{"kind":"ghost","url":"http://127.0.0.1:9","admin_key":"` + themeToken + `"}`), refused(400, "site a: platform.admin_key: not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them: Ghost shows it with a custom integration, under Settings → Integrations")},
 		{"a number for a key", "POST", sites, of(`"platform":{"kind":"ghost","admin_key":1234567890}`), refused(400, `platform.admin_key: write a string, such as "…"`)},
 		{"the key for the address", "POST", sites, of(`"platform":{"kind":"ghost","url":"` + platformKey + `","admin_key":"http://127.0.0.1:9"}`), refused(400, "site a: platform.url: this is a key: write it as admin_key")},
 		{"the key for a host", "POST", sites, `{"name":"a","hosts":["` + platformKey + `"],` + noGhost + `}`, refused(400, "site a: hosts: this is a key: write it as admin_key")},

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -89,6 +90,8 @@ func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, sou
 		return errors.New("the backup was interrupted, so there is none")
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s already exists: write the path of a new file, such as %s", path, datedName)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s: make it, or write another path", filepath.Dir(path))
 	case err != nil:
 		return fmt.Errorf("there is no backup: %w", err)
 	}

@@ -169,7 +169,7 @@ func TestBackup(t *testing.T) {
 		{"backup one.db", ran{fmt.Sprintf(copied, "one.db"), "", 0}},
 		{"backup one.db", no("one.db already exists: write the path of a new file, such as lychgate-$(date +%F).db")},
 		{"backup lychgate.db", no("lychgate.db already exists: write the path of a new file, such as lychgate-$(date +%F).db")},
-		{"backup nowhere/one.db", no("there is no backup: open nowhere/.one.db.#: no such file or directory")},
+		{"backup nowhere/one.db", no("there is no folder nowhere: make it, or write another path")},
 		{"backup two.db --config sealed --adapter caddyfile", ran{fmt.Sprintf(copied, "two.db") + "Keep the secret in another place: without it, keys of sites in the store cannot be opened.\n", "", 0}},
 		{"backup three.db --config elsewhere --adapter caddyfile", no("there is no store at " + file + "x: see that store in the configuration is right, and run this in the environment of Caddy; Caddy makes it when it starts")},
 		{"backup my.dump --config pg --adapter caddyfile", ran{

@@ -81,7 +81,7 @@ Next attempt:    as soon as Caddy runs
 			t.Errorf("%s: output (-want +got):\n%s", guid, diff)
 		}
 	}
-	if diff := cmp.Diff(ran{"", "Error: site weekly has no member guid-1\n", 1}, lychgate(t, folder, "members", "show", "guid-1", "--site", "weekly")); diff != "" {
+	if diff := cmp.Diff(ran{"", "Error: site weekly has no member guid-1: write a guid, as caddy lychgate members export lists them\n", 1}, lychgate(t, folder, "members", "show", "guid-1", "--site", "weekly")); diff != "" {
 		t.Errorf("lychgate (-want +got):\n%s", diff)
 	}
 }

@@ -84,7 +84,7 @@ func oneUnless(flag, what string) cobra.PositionalArgs {
 		if given {
 			return fmt.Errorf("--%s says what to do, so leave %q out", flag, args[0])
 		}
-		if len(args) > 1 && !isOnOff(args[1]) {
+		if len(args) > 1 && onOffOf(args[1]) == "" {
 			return fmt.Errorf("name %s alone, and leave %q out: several hosts have commas between them, and no spaces", what, args[1])
 		}
 		return one(what)(cmd, args)

@@ -78,6 +78,7 @@ func TestSiteCommands(t *testing.T) {
 		{"site add weekly --hosts weekly.example --platform wordpress", "", no(`--platform "wordpress": write none, or ghost with --url and --admin-key`)},
 		{"site add weekly --hosts weekly.example --platform none --registration off", "", no(`write "off" with the flag and "=", as in: --registration=off`)},
 		{"site update weekly --staff-integrations on", "", no(`write "on" with the flag and "=", as in: --registration=on`)},
+		{"site add weekly --hosts weekly.example --platform none --registration no", "", no(`write "off" with the flag and "=", as in: --registration=off`)},
 		{"site add weekly --hosts weekly.example --platform none --registration=no", "", no(`invalid argument "no" for "--registration" flag: write on or off`)},
 		{"site add week/ly --hosts weekly.example --platform none", "", no(`site week/ly: sites: "week/ly": a name has 1 to 63 letters, digits, hyphens and underscores, such as daily`)},
 		{"site add weekly --hosts a.example b.example --platform none", "", no(`name the site alone, and leave "b.example" out: several hosts have commas between them, and no spaces`)},

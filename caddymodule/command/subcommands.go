@@ -28,7 +28,16 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) {
 	}
 }
 
-func isOnOff(text string) bool { return text == "on" || text == "off" }
+// onOffOf is the value of a flag that a text stands for, or empty.
+func onOffOf(text string) string {
+	switch text {
+	case "on", "yes", "true":
+		return "on"
+	case "off", "no", "false":
+		return "off"
+	}
+	return ""
+}
 
 // one wants one argument, which its name says.
 func one(what string) cobra.PositionalArgs {
@@ -37,8 +46,8 @@ func one(what string) cobra.PositionalArgs {
 			return nil
 		}
 		cmd.SilenceUsage = true
-		if len(args) > 1 && isOnOff(args[1]) {
-			return fmt.Errorf("write %[1]q with the flag and \"=\", as in: --registration=%[1]s", args[1])
+		if len(args) > 1 && onOffOf(args[1]) != "" {
+			return fmt.Errorf("write %[1]q with the flag and \"=\", as in: --registration=%[1]s", onOffOf(args[1]))
 		}
 		return fmt.Errorf("name %s: caddy lychgate %s", what, strings.TrimPrefix(cmd.UseLine(), "caddy lychgate "))
 	}

@@ -55,11 +55,8 @@ func (a api) sendAsReader(ctx context.Context, r request) (status int, content [
 	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
 	defer cancel()
 	r.url, r.maxResponse = strings.TrimSuffix(a.base, adminAPI)+r.url, maxReaderResponse
-	response, content, err := a.do(ctx, r)
-	if err != nil {
-		return 0, nil, err
-	}
-	return response.StatusCode, content, nil
+	response, err := a.do(ctx, r)
+	return response.status, response.body, err
 }
 
 // Ghost answers 204 to a session that has ended, and null to that of a deleted member.

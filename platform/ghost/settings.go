@@ -43,5 +43,5 @@ func checkAdminKey(key string) error {
 	case contentKey.MatchString(key):
 		return errors.New("this is a Content API key: write the Admin API key that Ghost shows beside it")
 	}
-	return errors.New("not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them")
+	return errors.New("not one of Ghost's Admin API keys, an ID and 64 hexadecimal digits with a colon between them: Ghost shows it with a custom integration, under Settings → Integrations")
 }

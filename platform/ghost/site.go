@@ -43,11 +43,12 @@ func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.
 func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (platform.Location, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, body, err := c.do(ctx, request{http.MethodGet, at.String() + adminAPI + sitePath, map[string]string{"Accept-Version": apiVersion}, nil, maxResponse})
+	asked := at.JoinPath(adminAPI, sitePath)
+	response, err := c.do(ctx, request{http.MethodGet, asked.String(), map[string]string{"Accept-Version": apiVersion}, nil, maxResponse})
 	if err != nil {
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}
-	switch status := response.StatusCode; {
+	switch status, body := response.status, response.body; {
 	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, body))
 	case status == http.StatusOK:
@@ -55,7 +56,7 @@ func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (
 			return platform.Location{Configured: configured, Found: at, Public: public}, nil
 		}
 	}
-	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.StatusCode, Redirect: redirect(response)}
+	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.status, Redirect: redirect(asked, response.header.Get("Location"))}
 }
 
 func publicURL(response []byte) *url.URL {
@@ -74,10 +75,10 @@ func publicURL(response []byte) *url.URL {
 	return public
 }
 
-// redirect is nil unless a response redirects to the site endpoint of a Ghost.
-func redirect(response *http.Response) *url.URL {
-	to, err := response.Location()
-	if err != nil {
+// redirect is nil unless a response's location, from an address on, is the site endpoint of a Ghost.
+func redirect(from *url.URL, location string) *url.URL {
+	to, err := from.Parse(location)
+	if err != nil || location == "" {
 		return nil
 	}
 	folder, found := strings.CutSuffix(strings.TrimRight(to.Path, "/"), strings.TrimRight(adminAPI+sitePath, "/"))

@@ -154,11 +154,11 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 			sent[name] = value
 		}
 	}
-	response, body, err := c.do(ctx, request{http.MethodGet, c.base + path, sent, nil, maxResponse})
+	response, err := c.do(ctx, request{http.MethodGet, c.base + path, sent, nil, maxResponse})
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	switch status := response.StatusCode; {
+	switch status, body := response.status, response.body; {
 	case status == http.StatusOK:
 		return body, nil
 	case status == http.StatusNotFound, status == http.StatusTooManyRequests:

@@ -99,31 +99,31 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 
-	response, text, err := a.send(ctx, method, path, query, body)
+	response, err := a.send(ctx, method, path, query, body)
 	if err != nil {
 		return nil, fmt.Errorf("asking Ghost: %w", err)
 	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return nil, refusal(response.StatusCode, text)
+	if response.status < 200 || response.status > 299 {
+		return nil, refusal(response.status, response.body)
 	}
 	if result == nil {
-		return response.Header, nil
+		return response.header, nil
 	}
 	limit, _ := strconv.Atoi(query.Get("limit")) // 0 without one
-	if err := decodePage(text, limit, result); err != nil {
+	if err := decodePage(response.body, limit, result); err != nil {
 		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
 	}
-	return response.Header, nil
+	return response.header, nil
 }
 
-func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, []byte, error) {
+func (a api) send(ctx context.Context, method, path string, query url.Values, body any) (response, error) {
 	address := a.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
 	token, err := a.tokens.current()
 	if err != nil {
-		return nil, nil, err
+		return response{}, err
 	}
 	return a.do(ctx, request{method, address, map[string]string{"Authorization": "Ghost " + token, "Accept-Version": apiVersion}, body, maxResponse})
 }
@@ -136,19 +136,25 @@ type request struct {
 	maxResponse int               // in bytes
 }
 
-// do sends a request, and reads the response and its body.
-func (a api) do(ctx context.Context, r request) (*http.Response, []byte, error) {
+// response is what Ghost sends back.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a api) do(ctx context.Context, r request) (response, error) {
 	var payload io.Reader
 	if r.body != nil {
 		text, err := json.Marshal(r.body)
 		if err != nil {
-			return nil, nil, err
+			return response{}, err
 		}
 		payload = bytes.NewReader(text)
 	}
 	sent, err := http.NewRequestWithContext(ctx, r.method, r.url, payload)
 	if err != nil {
-		return nil, nil, err
+		return response{}, err
 	}
 	if payload != nil {
 		sent.Header.Set("Content-Type", "application/json")
@@ -162,7 +168,7 @@ func (a api) do(ctx context.Context, r request) (*http.Response, []byte, error) 
 			sent.Header.Set(name, value)
 		}
 	}
-	response, err := a.http.Do(sent)
+	received, err := a.http.Do(sent)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
@@ -170,12 +176,12 @@ func (a api) do(ctx context.Context, r request) (*http.Response, []byte, error) 
 		err = platform.NoEffect(err)
 	}
 	if err != nil {
-		return nil, nil, err
+		return response{}, err
 	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, int64(r.maxResponse)+1))
-	if err == nil && len(content) > r.maxResponse {
+	defer received.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(received.Body, int64(r.maxResponse)+1))
+	if err == nil && len(body) > r.maxResponse {
 		err = fmt.Errorf("%w: it has more than %d KB", errTooLong, r.maxResponse>>10)
 	}
-	return response, content, err
+	return response{received.StatusCode, received.Header, body}, err
 }
