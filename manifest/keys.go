@@ -8,6 +8,9 @@ type keySet struct {
 	of   string   // what has the keys, with its article
 	keys []string // in the order of the docs
 
+	// texts and textLists are keys of which Parse leaves out without a finding what is not text.
+	texts, textLists []string
+
 	// parts are the values of keys that are mappings with keys themselves.
 	parts map[string]part
 
@@ -34,7 +37,7 @@ const anchorPrefix = "x-"
 
 var (
 	eventsKeys = &keySet{
-		of: "`events`", keys: []string{"default_tags", "types"},
+		of: "`events`", keys: []string{"default_tags", "types"}, textLists: []string{"default_tags"},
 		parts: map[string]part{"types": {set: &keySet{own: typeKeys}}},
 	}
 	typeKeys = &keySet{
@@ -43,17 +46,18 @@ var (
 			"post_template", "label", "tags", "supported_fields", "required_fields", "field_constraints", "custom_fields",
 			"messaging_states", "default",
 		},
+		texts: []string{"label"}, textLists: []string{"tags"},
 		parts: map[string]part{"field_constraints": {set: constraintSets()}, "custom_fields": {anyFieldKeys, true}},
 	}
 
 	// anyFieldKeys are those of a custom field whose type is not known.
-	anyFieldKeys = &keySet{of: "a custom field", keys: slices.Concat(commonFieldKeys, allProperties())}
+	anyFieldKeys = &keySet{of: "a custom field", keys: slices.Concat(commonFieldKeys, allProperties()), texts: []string{"label", "help_text"}}
 
 	curationKeys = &keySet{
 		of: "`homepage_curation`", keys: []string{"sections"}, parts: map[string]part{"sections": {sectionKeys, true}},
 	}
 	sectionKeys = &keySet{
-		of: "a section", keys: []string{"key", "name", "description", "picker", "slots"},
+		of: "a section", keys: []string{"key", "name", "description", "picker", "slots"}, texts: []string{"description"},
 		parts: map[string]part{"slots": {slotKeys, true}},
 	}
 	slotKeys = &keySet{of: "a slot", keys: []string{"key", "label", "tag"}}

@@ -10,8 +10,8 @@ import (
 
 // This file finds what [Parse] passes over, for people who write a manifest.
 
-// StrictKeys warns of what Parse passes over: keys that the format does not have, and keys of
-// event types that are not in lower case with underscores. The findings are in the order of the
+// StrictKeys warns of what Parse passes over: keys that the format does not have, keys of
+// event types that are not in lower case with underscores, and labels and tags that are no text. The findings are in the order of the
 // file, 10,000 at most. A file that is not YAML has none. A key in an anchor is one finding,
 // however many aliases it has.
 func StrictKeys(text []byte) []Finding {
@@ -78,6 +78,14 @@ func (c *keyChecker) checkMerged(source *yaml.Node, at *path, set *keySet) {
 
 // checkValue looks at the value of a known key.
 func (c *keyChecker) checkValue(name string, value *yaml.Node, at *path, set *keySet) {
+	if slices.Contains(set.texts, name) && !isNull(value) {
+		c.checkText(value, at.child(name), "write text")
+	}
+	if slices.Contains(set.textLists, name) && value.Kind == yaml.SequenceNode {
+		for i, entry := range value.Content {
+			c.checkText(entry, at.child(name).entry(i), "write text, in quotes if it starts with `#`")
+		}
+	}
 	inside := set.parts[name]
 	if set.own != nil {
 		inside.set = set.own
@@ -91,6 +99,17 @@ func (c *keyChecker) checkValue(name string, value *yaml.Node, at *path, set *ke
 			c.check(entry, at.child(name).entry(i), inside.set, false)
 		}
 	}
+}
+
+// checkText looks at what is to be text, with what to write instead.
+func (c *keyChecker) checkText(n *yaml.Node, at *path, instead string) {
+	if textOf(n) != "" {
+		return
+	}
+	if n := resolve(n); n.Kind == yaml.ScalarNode && !isNull(n) && !isBlank(n.Value) {
+		instead = "put it in quotes"
+	}
+	c.report(Warning, at, n, "%s is no text, so it is ignored; %s", show(n), instead)
 }
 
 // isKnown reports whether a key is one of a set, and the finding if it is not.

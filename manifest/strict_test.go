@@ -85,6 +85,18 @@ func TestStrictKeys(t *testing.T) {
 			"2:1 " + strings.Repeat("a", 100) + "…: `" + strings.Repeat("a", 60) + "…` is not a key of a manifest, so it is ignored; use `manifest_version`, `events` or `homepage_curation`",
 			"3:1 \x1b[31m: \"\\x1b[31m\" is not a key of a manifest, so it is ignored; use `manifest_version`, `events` or `homepage_curation`",
 		}},
+		{"numbers for texts", inType("label: 2026\ntags: [a, 7, \"8\", {b: c}]\ncustom_fields:\n- {key: a, type: text, label: yes, help_text: true}"), []string{
+			"6:14 events.types.talk.label: `2026` is no text, so it is ignored; put it in quotes",
+			"7:17 events.types.talk.tags[1]: `7` is no text, so it is ignored; put it in quotes",
+			"7:25 events.types.talk.tags[3]: a mapping is no text, so it is ignored; write text, in quotes if it starts with `#`",
+			"9:53 events.types.talk.custom_fields[0].help_text: `true` is no text, so it is ignored; put it in quotes",
+		}},
+		{"tags that are comments", file("events:\n  default_tags:\n  - #event\n  - \"#event\"\n  types: {a: {post_template: custom-a, label: , tags: }}"), []string{
+			"4:4 events.default_tags[0]: an empty value is no text, so it is ignored; write text, in quotes if it starts with `#`",
+		}},
+		{"descriptions", inCuration("sections:\n- {key: a, name: A, description: [b], slots: [{key: a, label: A, tag: a}]}"), []string{
+			"4:36 homepage_curation.sections[0].description: a list is no text, so it is ignored; write text",
+		}},
 		{"no YAML", "a: [", nil},
 		{"too long", "a: " + strings.Repeat("b", MaxSize), nil},
 	} {
