@@ -10,6 +10,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	mathrand "math/rand/v2"
@@ -48,8 +49,9 @@ func New(cfg Config) *Sync {
 
 // Put adds a site, or puts it in place of the one with its name. What is being done
 // for that one comes to an end soon. The webhook events that it has taken and the
-// comparisons that were asked for are the new one's.
-func (s *Sync) Put(name string, put Site) {
+// comparisons that were asked for are the new one's. The events are in the queue that it
+// returns, for the Sync after this one.
+func (s *Sync) Put(name string, put Site) *Queue {
 	added := &site{Sync: s, Site: put, name: name, compareBy: newOwner(), spread: mathrand.Float64()}
 	if added.Since.IsZero() {
 		added.Since = s.Now()
@@ -57,7 +59,7 @@ func (s *Sync) Put(name string, put Site) {
 	s.mu.Lock()
 	old := s.sites[name]
 	if old == nil {
-		added.queue, added.later = new(queue), new(alarms)
+		added.queue, added.later = cmp.Or(put.Queue, new(Queue)), new(alarms)
 	} else {
 		added.queue, added.later = old.queue, old.later
 	}
@@ -71,8 +73,10 @@ func (s *Sync) Put(name string, put Site) {
 	s.mu.Unlock()
 	if old != nil {
 		old.end(false)
-		added.askRefresh() // of what the other one has not come to
 	}
+	added.queue.setOwner(added.askRefresh)
+	added.askRefresh() // of what the other one has not come to
+	return added.queue
 }
 
 // Remove ends the sync of a site. What is being done for it is cut off, and the
@@ -102,7 +106,7 @@ func (s *Sync) Run(ctx context.Context) {
 	asked.Go(func() { s.preferActive(ctx) })
 	s.schedule.run(ctx)
 	asked.Wait()
-	// Events that were acknowledged are not sent again.
+	// Events that were acknowledged are not sent again. Those that stay are the next Sync's, if there is one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	var refreshes sync.WaitGroup
@@ -111,7 +115,10 @@ func (s *Sync) Run(ctx context.Context) {
 	defer s.mu.RUnlock()
 	for _, site := range s.sites {
 		if !site.queue.isEmpty() {
-			refreshes.Go(func() { site.refreshDue(ctx) })
+			refreshes.Go(func() {
+				site.refreshDue(ctx)
+				site.queue.askOwner()
+			})
 		}
 	}
 }

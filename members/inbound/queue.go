@@ -8,11 +8,28 @@ import (
 // maxEvents bounds the members of a site that are to be refreshed.
 const maxEvents = 10_000
 
-// queue holds the members to be refreshed. An event is no more than a hint:
-// several of one member are one.
-type queue struct {
-	mu  sync.Mutex
-	ids map[string]attempt // by the platform's
+// Queue holds the members of a site to be refreshed. An event is no more than a hint:
+// several of one member are one. A reload hands it over, since events that were acknowledged
+// are not sent again.
+type Queue struct {
+	mu    sync.Mutex
+	ids   map[string]attempt // by the platform's
+	owner func()             // refreshes what is in it
+}
+
+// setOwner is called by whoever refreshes the members from now on.
+func (q *Queue) setOwner(refresh func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.owner = refresh
+}
+
+// askOwner leaves what is in the queue to its owner.
+func (q *Queue) askOwner() {
+	q.mu.Lock()
+	refresh := q.owner
+	q.mu.Unlock()
+	refresh()
 }
 
 // attempt is the next one to refresh a member.
@@ -22,7 +39,7 @@ type attempt struct {
 }
 
 // add adds a member after an event. It reports false if there are too many.
-func (q *queue) add(id string, notBefore time.Time) bool {
+func (q *Queue) add(id string, notBefore time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.put(id, attempt{notBefore: notBefore})
@@ -30,7 +47,7 @@ func (q *queue) add(id string, notBefore time.Time) bool {
 
 // addAgain adds a member that was removed to be refreshed, unless an event has. It reports false if
 // there are too many.
-func (q *queue) addAgain(id string, a attempt) bool {
+func (q *Queue) addAgain(id string, a attempt) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, isNew := q.ids[id]; isNew {
@@ -40,7 +57,7 @@ func (q *queue) addAgain(id string, a attempt) bool {
 }
 
 // put adds a member. The caller holds the lock.
-func (q *queue) put(id string, a attempt) bool {
+func (q *Queue) put(id string, a attempt) bool {
 	if len(q.ids) >= maxEvents {
 		return false
 	}
@@ -52,7 +69,7 @@ func (q *queue) put(id string, a attempt) bool {
 }
 
 // due removes and returns the members that are due.
-func (q *queue) due(now time.Time) map[string]attempt {
+func (q *Queue) due(now time.Time) map[string]attempt {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	due := make(map[string]attempt)
@@ -69,7 +86,7 @@ func (q *queue) due(now time.Time) map[string]attempt {
 }
 
 // next is when the next member is due, zero if there is none.
-func (q *queue) next() (when time.Time) {
+func (q *Queue) next() (when time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	isFirst := true
@@ -81,7 +98,7 @@ func (q *queue) next() (when time.Time) {
 	return when
 }
 
-func (q *queue) isEmpty() bool {
+func (q *Queue) isEmpty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.ids) == 0

@@ -109,3 +109,42 @@ func TestEventsAreRetriedUntilThePlatformResponds(t *testing.T) {
 		}
 	})
 }
+
+// Events that were acknowledged are not sent again, so one that could not be worked off before a
+// reload is worked off after it, also if it came when the next configuration had begun already.
+func TestEventsOutliveAReload(t *testing.T) {
+	for _, isLate := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &refusing{empty: empty{platforms: newPlatforms(), site: "daily"}}
+			store := unknown{newIdle()}
+			before, after := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()}), inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+			queue := before.Put("daily", inbound.Site{Platform: p})
+			stopBefore := start(t, before)
+			<-time.After(time.Minute)
+			receive := func() {
+				before.AddEvent("daily", "m-1")
+				before.AskRefresh("daily")
+				synctest.Wait()
+			}
+			if !isLate {
+				receive()
+			}
+			after.Put("daily", inbound.Site{Platform: p, Queue: queue})
+			stopAfter := start(t, after)
+			defer stopAfter()
+			synctest.Wait()
+			if isLate {
+				receive()
+			}
+			stopBefore()
+			if n := p.asked.Load(); n != 1 {
+				t.Errorf("late %t: the platform was asked %d times before the reload, want 1", isLate, n)
+			}
+			p.answer.Store(platform.ErrNotFound) // the member was deleted
+			<-time.After(time.Minute)
+			if left, n := after.DueEvents("daily", time.Now().Add(time.Hour)), p.asked.Load(); len(left) > 0 || n != 2 {
+				t.Errorf("late %t: %v are left, and the platform was asked %d times, want none, and 2", isLate, left, n)
+			}
+		})
+	}
+}

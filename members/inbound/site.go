@@ -31,6 +31,9 @@ type Site struct {
 	// Since is from when on this process has kept the site in sync with this platform, by
 	// another Sync before this one. Zero if it has not.
 	Since time.Time
+
+	// Queue is what Put returned for the site in the Sync before this one. Nil for none.
+	Queue *Queue
 }
 
 // Config is what a [Sync] is made from.
@@ -87,7 +90,7 @@ type site struct {
 	wasPolledBefore atomic.Bool // so there is nothing to catch up on
 	isWanted        atomic.Bool // a program has asked for its members before that
 
-	queue     *queue
+	queue     *Queue
 	refreshes *task // of the members that events were about
 	webhooks  *task // registers the webhook, and asks for changes
 	counts    *task // asks how many members there are
