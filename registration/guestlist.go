@@ -226,12 +226,13 @@ func (g *GuestList) CheckIn(ctx context.Context, site, event, member string, isI
 			return false, err
 		case b.at.IsZero() && isIn:
 			return false, ErrNotRegistered
-		case isIn != was.CheckedInAt.IsZero():
-			return false, nil
 		}
 		pressed := at
 		if pressed.IsZero() || pressed.After(b.now) { // the clock of a phone may be fast
 			pressed = b.now
+		}
+		if isIn != was.CheckedInAt.IsZero() { // as it is already, and later than another press that is still to arrive
+			return false, b.confirmCheckIn(ctx, pressed)
 		}
 		if b.did = "check-in undone"; isIn {
 			b.did = "checked in"

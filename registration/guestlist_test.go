@@ -231,12 +231,14 @@ func TestTwoDoors(t *testing.T) {
 		}{
 			{"one door", true, minute(1), minute(1)},
 			{"the other, later", true, minute(2), minute(1)},
+			{"an undo of between the two that arrives now", false, minute(1).Add(30 * time.Second), minute(1)},
 			{"undone", false, minute(5), time.Time{}},
 			{"a press of before that arrives now", true, minute(4), time.Time{}},
 			{"checked in again", true, minute(6), minute(6)},
 			{"an undo of before", false, minute(5), minute(6)},
 			{"undone again", false, minute(7), time.Time{}},
-			{"undone twice", false, minute(8), time.Time{}},
+			{"undone twice", false, minute(9), time.Time{}},
+			{"a press of between the two that arrives now", true, minute(8), time.Time{}},
 		} {
 			got := want[Registrant](t)(l.CheckIn(t.Context(), "daily", l.event, reader(1).Member, step.isIn, step.at))
 			if !got.CheckedInAt.Equal(step.want) {

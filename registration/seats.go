@@ -156,6 +156,12 @@ func (b *booking) checkIn(ctx context.Context, isIn bool, at time.Time) error {
 	return err
 }
 
+// confirmCheckIn notes that somebody pressed what is so already.
+func (b *booking) confirmCheckIn(ctx context.Context, at time.Time) error {
+	_, err := exec(ctx, b.tx, confirmCheckIn, b.key.site, b.key.event, b.key.member, at.UnixMilli())
+	return err
+}
+
 // only fails if a statement changed nothing, so that the number of places stays that of the
 // registrations.
 func only(changed bool, err error) error {
@@ -236,4 +242,6 @@ const (
 	countChange = `UPDATE registrations_taken SET version = version + 1 WHERE site = $1 AND event = $2`
 	checkIn     = `UPDATE registrations SET checked_in_at = $4, check_changed_at = $5, changed = ` + listVersion + `
 		WHERE site = $1 AND event = $2 AND member = $3 AND check_changed_at <= $5`
+	confirmCheckIn = `UPDATE registrations SET check_changed_at = $4
+		WHERE site = $1 AND event = $2 AND member = $3 AND check_changed_at < $4`
 )
