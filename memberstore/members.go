@@ -82,7 +82,7 @@ var (
 			refused_at = CASE WHEN version = $15 THEN $17 ELSE refused_at END, ` + fmt.Sprintf(endLease, 6) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markGone = `UPDATE members SET email = '', email_key = '', name = '', note = '', labels = '[]', newsletters = 'null',
-			tier_id = NULL, next_attempt = $2
+			tier_id = NULL, placeholder = '', next_attempt = $2
 		WHERE guid = $1`
 )
 

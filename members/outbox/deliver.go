@@ -135,7 +135,9 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 		if unsettled == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
 		}
-		if a.isRetry { // otherwise the caller is told why, and the create stays queued
+		// A caller is told why it cannot be, and the create stays queued; so does the caller's write
+		// if that is not known yet.
+		if _, isFinal := errors.AsType[*refusedError](unsettled); a.isRetry || !isFinal && !isRefused(unsettled) {
 			err = unsettled
 		}
 	}

@@ -2,12 +2,16 @@ package outbox_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -305,4 +309,59 @@ func TestRefusedCreate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An update of a queued create whose email the platform's own member has is queued, and not refused
+// for the email, if the platform does not answer in the middle of it.
+func TestUpdateWhileATakenEmailIsUnsettled(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", CreatedAt: b.Now.Add(-time.Hour)}
+		b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
+		b.Create(byEmail, with("old@example.com", name("New")))
+		finds := 0
+		b.Platform.Fail(func(call, _ string) error {
+			if call != "find" {
+				return nil
+			}
+			if finds++; finds > 1 {
+				return platformtest.ErrDown
+			}
+			return nil
+		})
+		text := "n"
+		if r, err := b.Service.Update(t.Context(), byEmail, "old@example.com", members.Fields{Note: &text}, nil); err != nil || !r.Queued {
+			t.Errorf("update: queued %t, %v, want queued", r.Queued, err)
+		}
+		b.Platform.Fix()
+		b.CatchUp()
+		if got := b.Platform.Members["p-old"]; got.Name != "New" || got.Note != "n" {
+			t.Errorf("on the platform: %+v, want both writes", got)
+		}
+	})
+}
+
+// Of a member who was deleted, nothing is left that says who it was (docs/guarantees.md).
+func TestDeletedLeavesNoMemberID(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Create(byID, with("jane@example.com", id("Jane.Doe-1970")))
+		if _, err := b.Service.Delete(t.Context(), byID, "Jane.Doe-1970", nil); err != nil {
+			t.Fatalf("Delete: %v", err)
+		}
+		var placeholders []string
+		rows, err := b.DB.Read.QueryContext(t.Context(), "SELECT placeholder FROM members")
+		if err != nil {
+			t.Fatalf("QueryContext: %v", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				t.Fatalf("Scan: %v", err)
+			}
+			placeholders = append(placeholders, text)
+		}
+		if !slices.Equal(placeholders, []string{""}) {
+			t.Errorf("placeholders in the store: %q (%v), want one that is empty", placeholders, rows.Err())
+		}
+	})
 }
