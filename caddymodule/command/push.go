@@ -118,7 +118,7 @@ func (s *siteStore) push(ctx context.Context, out io.Writer, integration members
 	if err != nil {
 		return err
 	}
-	service, end, err := s.service(ctx)
+	service, end, err := s.service(ctx, !flags.dryRun)
 	if err != nil {
 		return err
 	}
@@ -189,9 +189,9 @@ func (s *siteStore) checkRows(ctx context.Context, file *os.File, mode members.M
 	return total, err
 }
 
-// service is the members API of the site. The caller calls end. What is queued is retried
-// meanwhile, as Caddy does.
-func (s *siteStore) service(ctx context.Context) (service *members.Service, end func() error, err error) {
+// service is the members API of the site. The caller calls end. If it delivers, what is queued is
+// retried meanwhile, as Caddy does.
+func (s *siteStore) service(ctx context.Context, delivers bool) (service *members.Service, end func() error, err error) {
 	to, closePlatform, err := s.connect()
 	if err != nil {
 		return nil, nil, err
@@ -204,7 +204,7 @@ func (s *siteStore) service(ctx context.Context) (service *members.Service, end 
 		}
 		config.Declared = append(config.Declared, declared)
 	}
-	if to == nil {
+	if to == nil || !delivers {
 		return members.New(config), closePlatform, nil
 	}
 	box := outbox.New(outbox.Config{Store: s.store, Logger: zap.NewNop(), Now: s.now, Platform: func(site string) platform.Platform {

@@ -55,7 +55,7 @@ type Config struct {
 	Service     *members.Service
 	Integration members.Integration
 
-	// DryRun tells what would be done, and does nothing.
+	// DryRun tells what would be done, as far as the store knows, and does nothing.
 	DryRun bool
 
 	// Refused is told of each row that is refused, Done how many rows are done, and

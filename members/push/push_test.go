@@ -161,6 +161,23 @@ func TestPushDuplicateOfThePlatforms(t *testing.T) {
 	})
 }
 
+// A dry run asks the platform nothing, also about an email that only the platform's own member may have,
+// and leaves the store as it was.
+func TestDryRunAsksNobody(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", CreatedAt: b.Now.Add(-time.Hour)}
+		b.Create(byID, with("old@example.com", id("c-1")))
+		b.Platform.Fail(func(call, of string) error {
+			t.Errorf("asked to %s %s, want nothing", call, of)
+			return nil
+		})
+		run(t, b, byID, rows(with("old@example.com", id("c-1"))), dryRun)
+		if _, err := b.Store.Find(t.Context(), members.Key{Site: membertest.Site, Email: "old@example.com"}); !errors.Is(err, members.ErrNotFound) {
+			t.Errorf("the platform's member in the store: %v, want %v", err, members.ErrNotFound)
+		}
+	})
+}
+
 // The rows of one member are done in their order, also where a later one wants an email
 // that an earlier one lets go of.
 func TestPushInOrder(t *testing.T) {

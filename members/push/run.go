@@ -6,11 +6,17 @@ import (
 	"sync"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
+	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // Run pushes rows, until ctx is done or one cannot be read. What is under way then is
 // finished.
 func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, error) {
+	if cfg.DryRun {
+		ofStore := cfg.Service.Config
+		ofStore.Inbound, ofStore.Outbox = nil, nil
+		cfg.Service = members.New(ofStore)
+	}
 	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), inUse: make(map[string]bool)}
 	p.ended = sync.NewCond(&p.mu)
 	ctx, p.cancel = context.WithCancelCause(ctx)
