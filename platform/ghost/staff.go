@@ -155,7 +155,7 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 		}
 	}
 	response, err := c.do(ctx, request{http.MethodGet, c.base + path, sent, nil, maxResponse})
-	if err != nil {
+	if err != nil && !errors.Is(err, errTooLong) { // the status of a long response says enough
 		return nil, unanswered(err)
 	}
 	switch status, body := response.status, response.body; {
