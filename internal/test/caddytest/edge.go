@@ -252,9 +252,10 @@ func (e *Edge) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Admin makes a client of the admin API at a Unix socket.
+// Admin makes a client of the admin API at a Unix socket. It keeps no connection, since a reload ends
+// those of the server before.
 func Admin(socket string) *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 }
