@@ -24,8 +24,8 @@ type continuity struct {
 	events *inbound.Queue
 }
 
-// sync begins to keep a site in sync.
-func (c *continuity) sync(with *inbound.Sync, name string, site inbound.Site) {
+// put adds a site to a Sync, with the events that the Sync before it left.
+func (c *continuity) put(with *inbound.Sync, name string, site inbound.Site) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	site.Queue = c.events

@@ -259,7 +259,7 @@ func (s *Members) complete(site *Site) {
 	if site.synced.Platform != nil {
 		synced := site.synced
 		synced.Since = site.continuity.since(s.run, serving.Now())
-		site.continuity.sync(serving.inbound, site.Name, synced)
+		site.continuity.put(serving.inbound, site.Name, synced)
 	}
 }
 

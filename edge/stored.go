@@ -96,7 +96,7 @@ func (s *StoredSites) prepare(ctx context.Context, db *database.DB) error {
 	if err != nil {
 		return err
 	}
-	for _, schema := range purged { // with the tables that are looked into
+	for _, schema := range purged { // isKept reads their tables
 		if err := schema.Migrate(ctx, db); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func scanRecord(row database.Row) (members.Record, error) {
 		return members.Record{}, err
 	}
 	m.PlatformID = platformID.String
-	if newsletters == none { // of nearly all
+	if newsletters == nullList { // as with nearly all members
 		return m, nil
 	}
 	return m, json.Unmarshal([]byte(newsletters), &m.Newsletters)
@@ -111,12 +111,12 @@ func scanShown(row database.Row, m *members.Member, others ...any) error {
 	return json.Unmarshal([]byte(labels), &m.Labels)
 }
 
-// none is a list that is nil, in JSON.
-const none = "null"
+// nullList is a nil list in JSON.
+const nullList = "null"
 
 func encode[T any](list []T) string {
 	if list == nil {
-		return none
+		return nullList
 	}
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)

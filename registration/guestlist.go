@@ -231,7 +231,7 @@ func (g *GuestList) CheckIn(ctx context.Context, site, event, member string, isI
 		if pressed.IsZero() || pressed.After(b.now) { // the clock of a phone may be fast
 			pressed = b.now
 		}
-		if isIn != was.CheckedInAt.IsZero() { // as it is already, and later than another press that is still to arrive
+		if isIn != was.CheckedInAt.IsZero() { // but an earlier press that is still to arrive must not win
 			return false, b.confirmCheckIn(ctx, pressed)
 		}
 		if b.did = "check-in undone"; isIn {

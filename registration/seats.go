@@ -156,7 +156,7 @@ func (b *booking) checkIn(ctx context.Context, isIn bool, at time.Time) error {
 	return err
 }
 
-// confirmCheckIn notes that somebody pressed what is so already.
+// confirmCheckIn records the time of a press that changes nothing.
 func (b *booking) confirmCheckIn(ctx context.Context, at time.Time) error {
 	_, err := exec(ctx, b.tx, confirmCheckIn, b.key.site, b.key.event, b.key.member, at.UnixMilli())
 	return err

@@ -28,7 +28,7 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) {
 	}
 }
 
-// onOffOf is the value of a flag that a text stands for, or empty.
+// onOffOf reads a word for yes or no as on or off. Any other text is empty.
 func onOffOf(text string) string {
 	switch text {
 	case "on", "yes", "true":

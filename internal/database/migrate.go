@@ -20,12 +20,12 @@ type Schema struct {
 	Files fs.FS
 	Sites []string // the tables with rows of sites, by a column site
 
-	// Content is the tables with what staff, readers and programs made at a site. A site of
-	// that name has it again.
+	// Content is the tables with what staff, readers and programs made at a site, by a column
+	// site. A new site with the same name would get it.
 	Content []string
 }
 
-// HasContent reports whether anything is left of what was made at a site.
+// HasContent reports whether the Content tables have rows of a site.
 func (s Schema) HasContent(ctx context.Context, db *DB, site string) (has bool, err error) {
 	for _, table := range s.Content {
 		err = db.Read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+table+" WHERE site = $1)", site).Scan(&has)

@@ -21,7 +21,7 @@ import (
 // (deltas). So most objects are never in memory: of a file that is no delta only
 // the hash is computed, as it goes by.
 //
-// go-git's own packfile.Parser (5.x) does not hold here: the packs of TestHostileServer
+// go-git's own packfile.Parser (5.x) is not bounded: the packs of TestHostileServer
 // made it take up to 1,075 MB, and one of them kept it busy for more than five minutes,
 // whatever the deadline.
 
