@@ -46,6 +46,7 @@ const (
 // objects are what a pack holds.
 type objects struct {
 	scanner *packfile.Scanner
+	hasher  plumbing.Hasher       // of the object that is scanned
 	list    []packed              // by offset
 	byHash  map[plumbing.Hash]int // indexes of list; not of what was left out
 	leftOut int                   // deltas that would have taken too much memory
@@ -71,7 +72,7 @@ type deltas struct {
 // unpack lists what a pack holds. Nothing is unpacked that is larger than limit,
 // in bytes, or all together more than four times that.
 func unpack(ctx context.Context, pack io.ReadSeeker, limit int64) (*objects, error) {
-	o := &objects{scanner: packfile.NewScanner(pack)}
+	o := &objects{scanner: packfile.NewScanner(pack), hasher: plumbing.NewHasher(plumbing.BlobObject, 0)}
 	waiting := deltas{make(map[int][]int), make(map[plumbing.Hash][]int)}
 	if err := o.scan(ctx, limit, waiting); err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
@@ -137,8 +138,9 @@ func (o *objects) scanOne(header *packfile.ObjectHeader, limit int64) (packed, e
 		return one, fmt.Errorf("the repository is too large: %d bytes in one file", one.length)
 	}
 	var start prefix
-	hasher := plumbing.NewHasher(header.Type, header.Length)
-	content := io.Writer(hasher)
+	o.hasher.Reset()
+	fmt.Fprintf(o.hasher, "%s %d\x00", header.Type, header.Length)
+	content := io.Writer(o.hasher)
 	if header.Type.IsDelta() {
 		content = &start
 	}
@@ -148,7 +150,7 @@ func (o *objects) scanOne(header *packfile.ObjectHeader, limit int64) (packed, e
 	case n != header.Length:
 		return one, packfile.ErrInflatedSizeMismatch
 	case !header.Type.IsDelta():
-		one.hash = hasher.Sum()
+		one.hash = o.hasher.Sum()
 		return one, nil
 	}
 	made, err := start.target()
