@@ -60,5 +60,13 @@ func TestUnread(t *testing.T) {
 			t.Errorf("Take: %v", err)
 		}
 		unread()
+
+		// An upload while the repository is read counts more than that it could not be.
+		source = func(ctx context.Context) ([]byte, error) {
+			_, err := s.Take(ctx, "nightly", func(context.Context) ([]byte, error) { return []byte("manifest_version: 1\n"), nil })
+			return nil, errors.Join(err, problem)
+		}
+		refresh(problem)
+		unread()
 	})
 }

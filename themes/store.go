@@ -93,7 +93,7 @@ type Store interface {
 	Save(ctx context.Context, seq Sequence, t Theme) error
 
 	// MarkUnread notes that a theme could not be read, and why, until the next Save or Clear.
-	MarkUnread(ctx context.Context, site, name, problem string) error
+	MarkUnread(ctx context.Context, seq Sequence, site, name, problem string) error
 
 	// Clear forgets a theme. One that is not there is no error.
 	Clear(ctx context.Context, seq Sequence, site, name string) error
@@ -131,8 +131,8 @@ const (
 		WHERE site = $1 AND name = $2 AND changed < $3`
 	clearTheme = `UPDATE themes SET manifest = NULL, known_good = NULL, findings = NULL, finding_count = NULL, updated_at = 0, known_good_at = 0, curation_at = 0, unread_at = 0, unread = '', changed = $3
 		WHERE site = $1 AND name = $2 AND changed < $3`
-	markUnread = `UPDATE themes SET unread_at = CASE WHEN unread_at > 0 AND unread_after = changed THEN unread_at ELSE $3 END,
-		unread = $4, unread_after = changed WHERE site = $1 AND name = $2`
+	markUnread = `UPDATE themes SET unread_at = CASE WHEN unread_at > 0 AND unread_after = changed THEN unread_at ELSE $4 END,
+		unread = $5, unread_after = changed WHERE site = $1 AND name = $2 AND changed < $3`
 )
 
 // Find is described at [Store].
@@ -167,8 +167,8 @@ func (s *SQL) Save(ctx context.Context, seq Sequence, t Theme) error {
 const maxUnread = 300
 
 // MarkUnread is described at [Store].
-func (s *SQL) MarkUnread(ctx context.Context, site, name, problem string) error {
-	_, err := s.db.Write.ExecContext(ctx, markUnread, site, name, s.db.Now().UnixMilli(), clip.Text(problem, maxUnread))
+func (s *SQL) MarkUnread(ctx context.Context, seq Sequence, site, name, problem string) error {
+	_, err := s.db.Write.ExecContext(ctx, markUnread, site, name, seq, s.db.Now().UnixMilli(), clip.Text(problem, maxUnread))
 	return database.Wrap("noting that a theme could not be read", err)
 }
 

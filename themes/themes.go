@@ -56,7 +56,7 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 	}
 	report, err := s.Take(ctx, theme, source)
 	if unread, ok := errors.AsType[*unreadError](err); ok && ctx.Err() == nil {
-		if markErr := s.Store.MarkUnread(ctx, s.Site, theme, unread.problem.Error()); markErr != nil {
+		if markErr := s.Store.MarkUnread(ctx, unread.seq, s.Site, theme, unread.problem.Error()); markErr != nil {
 			err = errors.Join(err, markErr)
 		}
 	}
@@ -65,6 +65,7 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 
 // unreadError means that a theme could not be read.
 type unreadError struct {
+	seq     Sequence
 	theme   string
 	problem error
 }
@@ -88,7 +89,7 @@ func (s *Service) Take(ctx context.Context, theme string, source Source) (Report
 	seq, began := s.Store.Begin(ctx, s.Site, theme)
 	report, err := Read(ctx, source)
 	if err != nil {
-		return Report{}, &unreadError{theme, err}
+		return Report{}, &unreadError{seq, theme, err}
 	}
 	if began != nil {
 		return report, fmt.Errorf("storing the manifest of theme %s: %w", theme, began)
