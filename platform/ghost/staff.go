@@ -155,7 +155,8 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 		}
 	}
 	response, err := c.do(ctx, request{http.MethodGet, c.base + path, sent, nil, maxResponse})
-	if err != nil && !errors.Is(err, errTooLong) { // the status of a long response says enough
+	isRefusal := errors.Is(err, errTooLong) && response.status >= 400 // its status says enough
+	if err != nil && !isRefusal {
 		return nil, unanswered(err)
 	}
 	switch status, body := response.status, response.body; {

@@ -84,6 +84,28 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// What a proxy before Ghost says of a session counts, however long its page is.
+func TestLongPageInsteadOfStaff(t *testing.T) {
+	var status int
+	page := bytes.Repeat([]byte(" "), maxResponse+1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		w.Write(page)
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	for want, statuses := range map[error][]int{
+		platform.ErrNotStaff:   {http.StatusUnauthorized, http.StatusForbidden},
+		platform.ErrUnanswered: {http.StatusOK, http.StatusBadGateway},
+	} {
+		for _, status = range statuses {
+			if _, err := client.Staff(t.Context(), platform.Visitor{Cookie: sessionCookie + "=a"}); !errors.Is(err, want) {
+				t.Errorf("Staff, if Ghost responds %d: %v, want %v", status, err, want)
+			}
+		}
+	}
+}
+
 // Only those who are signed in to Ghost are staff, and only from where they
 // signed in.
 func TestStaff(t *testing.T) {
