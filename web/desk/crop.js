@@ -40,7 +40,8 @@ customElements.define('desk-crop', class extends HTMLElement {
 	#box;
 	#stage;
 
-	// open shows a picture, and returns the file that was made of it, null for none.
+	// open shows a picture, and returns the file that was made of it, null for none. It throws
+	// if the browser cannot make one.
 	open(bitmap, file, wanted, phrase) {
 		this.#bitmap = bitmap;
 		this.#wanted = wanted;
@@ -51,7 +52,7 @@ customElements.define('desk-crop', class extends HTMLElement {
 		dialog.showModal();
 		this.#draw();
 		return new Promise(done => {
-			dialog.addEventListener('close', async () => done(dialog.returnValue === 'use' ? await this.#cut(file) : null), {once: true});
+			dialog.addEventListener('close', () => done(dialog.returnValue === 'use' ? this.#cut(file) : null), {once: true});
 		});
 	}
 
@@ -182,7 +183,7 @@ customElements.define('desk-crop', class extends HTMLElement {
 		context.drawImage(this.#bitmap, x, y, w, h, 0, 0, out.width, out.height);
 		const type = await typeOf(file) || 'image/png'; // a browser that cannot write WebP makes a PNG
 		const blob = await new Promise(done => canvas.toBlob(done, type, .9));
-		if (!blob) return null;
+		if (!blob) throw new Error('there is not enough memory');
 		return new File([blob], fileNameOf(file.name, blob.type), {type: blob.type});
 	}
 });

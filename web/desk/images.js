@@ -119,7 +119,12 @@ customElements.define('desk-image', class extends HTMLElement {
 		const dialog = document.createElement('desk-crop');
 		document.body.append(dialog);
 		const wanted = {ratio: this.getAttribute('ratio'), minWidth: Number(this.getAttribute('min-width')), minHeight: Number(this.getAttribute('min-height'))};
-		const cut = await dialog.open(bitmap, file, wanted, this.getAttribute('phrase'));
+		let cut = null;
+		try {
+			cut = await dialog.open(bitmap, file, wanted, this.getAttribute('phrase'));
+		} catch {
+			this.#say('The browser cannot cut this picture. Choose a smaller part of it, or another picture.');
+		}
 		dialog.remove();
 		bitmap.close();
 		from.focus();

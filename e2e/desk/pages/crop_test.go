@@ -191,4 +191,9 @@ func TestRefusedPictures(t *testing.T) {
 	v.Do("await fetch('/sign-out')")
 	v.press("Use this part")
 	v.Until("text($('[data-key=badge] .said'))?.startsWith('Not uploaded: sign in first')")
+	v.choose("feature_image", "small.png", asPNG(t, quadrants(400, 400)))
+	v.Until("$('dialog.crop')?.open")
+	v.Do("HTMLCanvasElement.prototype.toBlob = done => done(null)") // as without memory
+	v.press("Use this part")
+	saysOf("The browser cannot cut this picture. Choose a smaller part of it, or another picture.")
 }
