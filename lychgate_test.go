@@ -20,7 +20,7 @@ var testOnly = map[string]bool{
 	"pgregory.net/rapid":       true,
 }
 
-// Whoever builds by xcaddy.json gets what the tests ran with.
+// Anyone who builds by xcaddy.json gets what the tests ran with.
 func TestXcaddyJSON(t *testing.T) {
 	type module struct {
 		Module  string `json:"module"`

@@ -102,7 +102,7 @@ func TestFailingSites(t *testing.T) {
 		{"the whole answer", "GET", "/lychgate/sites?state=key_rejected", "", given(200, `{"sites":[{"name":"rejected","reasons":[{"state":"key_rejected",`+
 			`"since":"TIME","problem":"Ghost answers 401 UnauthorizedError UNKNOWN_ADMIN_API_KEY Unknown Admin API Key"}]}]}`)},
 		{"nothing", "GET", "/lychgate/sites?state=writes_paused", "", given(200, `{"sites":[]}`)},
-		{"without the answer", "HEAD", "/lychgate/sites?state=failing", "", without(given(200, ""))},
+		{"without the body", "HEAD", "/lychgate/sites?state=failing", "", without(given(200, ""))},
 		{"another state", "GET", "/lychgate/sites?state=broken", "", refused(400, `state "broken": write failing, or one of key_rejected, platform_away, `+
 			`keys_locked, certificate_failing, writes_pending, writes_paused, webhook_missing, manifest_findings, theme_unreadable`)},
 	})

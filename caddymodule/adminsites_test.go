@@ -66,7 +66,7 @@ var (
 	keyShown  = regexp.MustCompile(`lg_(\w+)_[0-9a-f]{64}`)
 )
 
-// ask sends a request to the admin API. In the answer's body times and keys, which
+// ask sends a request to the admin API. In the response's body times and keys, which
 // differ from run to run, are replaced.
 func (a *sitesAdmin) ask(method, path, body string) response {
 	a.t.Helper()
@@ -99,7 +99,7 @@ func (a *sitesAdmin) send(method, path, body string) (response, error) {
 	return r, err
 }
 
-// sitesStep is a request to the admin API, and its answer.
+// sitesStep is a request to the admin API, and its response.
 type sitesStep struct {
 	name, method, path, body string
 	want                     response
@@ -143,7 +143,7 @@ func given(status int, body string) response {
 	return response{status, map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}, body + "\n"}
 }
 
-// without is an answer without its body, as to HEAD.
+// without is a response without its body, as to HEAD.
 func without(r response) response {
 	r.Body = ""
 	return r
@@ -181,7 +181,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 	)
 	a.follow(t, []sitesStep{
 		{"none yet", "GET", sites, "", given(200, `{"sites":[]}`)},
-		{"none yet, without the answer", "HEAD", sites, "", without(given(200, ""))},
+		{"none yet, without the body", "HEAD", sites, "", without(given(200, ""))},
 		{
 			"one, with keys", "POST", sites, `{"name":"daily","hosts":["News.Example.COM.","bücher.example","news.example.com"],` + onGhost9 +
 				`,"themes":{"nightly":{"repository":{"url":"https://git.example.com/nightly.git","token":"` + themeToken + `"}}},"staff_integrations":true}`,
@@ -194,7 +194,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"one of them", "GET", sites + "/daily", "", given(200, daily)},
 		{"one, with a slash", "GET", sites + "/daily/", "", given(200, daily)},
 		{"one, percent-encoded", "GET", sites + "/dail%79", "", given(200, daily)},
-		{"one, without the answer", "HEAD", sites + "/daily", "", without(given(200, ""))},
+		{"one, without the body", "HEAD", sites + "/daily", "", without(given(200, ""))},
 		{
 			"a change; null takes away, and the keys stay", "PATCH", sites + "/daily",
 			`{"hosts":["news.example.com"],"platform":{"reconcile":null},"themes":null,"staff_integrations":null}`,
@@ -216,7 +216,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"another key", "POST", keys + "/crm", "", given(200, `{"key":"KEY of crm","name":"crm"}`)},
 		{"a key is revoked", "DELETE", keys + "/crm", "", done()},
 		{"both, without their keys", "GET", keys + "/", "", given(200, `{"integrations":[`+crm+`"TIME","last_used_at":null},`+form+`}]}`)},
-		{"both, without the answer", "HEAD", keys, "", without(given(200, ""))},
+		{"both, without the body", "HEAD", keys, "", without(given(200, ""))},
 		{"another key after the first was revoked", "POST", keys + "/crm", "", given(200, `{"key":"KEY of crm","name":"crm"}`)},
 		{"it is valid again", "GET", keys, "", given(200, `{"integrations":[`+crm+`null,"last_used_at":null},`+form+`}]}`)},
 		{"the limit that all keys have", "PATCH", keys + "/crm", `{"limit":null}`, done()},
@@ -234,12 +234,12 @@ func TestSitesOnAdminAPI(t *testing.T) {
 
 		{"a site leaves", "DELETE", sites + "/weekly", "", done()},
 		{"it is gone", "GET", sites + "/weekly", "", refused(404, "finding site weekly: there is no such site")},
-		{"it is gone, without the answer", "HEAD", sites + "/weekly", "", without(refused(404, ""))},
+		{"it is gone, without the body", "HEAD", sites + "/weekly", "", without(refused(404, ""))},
 		{"it cannot be changed", "PATCH", sites + "/weekly", "{}", refused(404, "finding site weekly: there is no such site")},
 		{"it cannot leave twice", "DELETE", sites + "/weekly", "", refused(404, "finding site weekly: there is no such site")},
 		{"it cannot be changed among others", "PATCH", sites, `{"weekly":{}}`, refused(404, "finding site weekly: there is no such site")},
 		{"it has no integrations", "GET", sites + "/weekly/integrations", "", refused(404, "finding site weekly: there is no such site")},
-		{"it has no integrations, without the answer", "HEAD", sites + "/weekly/integrations", "", without(refused(404, ""))},
+		{"it has no integrations, without the body", "HEAD", sites + "/weekly/integrations", "", without(refused(404, ""))},
 		{"it gets no integrations", "POST", sites + "/weekly/integrations", `{"name":"form"}`, refused(404, "finding site weekly: there is no such site")},
 		{
 			"its name is not free yet", "POST", sites, `{"name":"weekly","hosts":["weekly.example.com"],` + noGhost + `}`,
@@ -389,7 +389,7 @@ func TestSitesRefused(t *testing.T) {
 		{"changes that are too large", "PATCH", sites, strings.Repeat(" ", 4<<20+1), refused(413, "the body has more than 4194304 bytes: send fewer sites at once")},
 
 		{"no page", "GET", sites + "?limit=0", "", refused(400, `limit "0": write a number from 1 to 1000`)},
-		{"no page, without the answer", "HEAD", sites + "?limit=0", "", without(refused(400, ""))},
+		{"no page, without the body", "HEAD", sites + "?limit=0", "", without(refused(400, ""))},
 		{"too long a page", "GET", sites + "?limit=1001", "", refused(400, `limit "1001": write a number from 1 to 1000`)},
 		{"a page of letters", "GET", sites + "?limit=all", "", refused(400, `limit "all": write a number from 1 to 1000`)},
 		{"a parameter that is none", "GET", sites + "?labels=acme", "", refused(400, `there is no parameter "labels": known are state, label, limit, after`)},

@@ -28,7 +28,7 @@ func TestBesideSitesOnAdminAPI(t *testing.T) {
 		return response{200, map[string]string{"Content-Type": "application/json"}, `{"` + site + `":` + what + "}\n"}
 	}
 	a.follow(t, []sitesStep{
-		{"health, without the answer", "HEAD", "/lychgate/health", "", without(given(200, ""))},
+		{"health, without the body", "HEAD", "/lychgate/health", "", without(given(200, ""))},
 		{"health cannot be changed", "DELETE", "/lychgate/health", "", useInstead("GET")},
 		{"what is behind cannot be posted to", "POST", "/lychgate/members/behind", "", useInstead("GET")},
 		{"what is behind at a site", "GET", "/lychgate/members/behind?site=fixed", "", behind("fixed", `{"behind":0,"members":[]}`)},

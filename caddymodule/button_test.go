@@ -84,7 +84,7 @@ func TestInboxButtonIsSmall(t *testing.T) {
 }
 
 // A theme developer gets a tag that works as it is: its address answers, and its
-// hash is that of the answer.
+// hash is that of the response.
 func TestInboxButtonCommand(t *testing.T) {
 	caddy := caddytest.Build(t)
 	run := func(args ...string) (string, error) {

@@ -44,7 +44,7 @@ func (p *process) crash() {
 	}
 }
 
-// call sends a request and returns the answer's body, or an error if there was
+// call sends a request and returns the response's body, or an error if there was
 // none.
 func (p *process) call(client *http.Client, method, path, body string) (string, error) {
 	request, err := http.NewRequest(method, "http://localhost:"+p.Port+"/integration/members"+path, strings.NewReader(body))

@@ -86,8 +86,8 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 			p.ghost.ServeHTTP(w, r)
 		})), 202},
 		{"the integration may not", ofPosts(responding(403, `{"errors":[{"message":"You do not have permission to edit posts","type":"NoPermissionError"}]}`)), 202},
-		{"done, and the answer lost", ofPosts(applyAndClose), 202},
-		{"done, and a page instead of the answer", ofPosts(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
+		{"done, and the response lost", ofPosts(applyAndClose), 202},
+		{"done, and a page instead of the response", ofPosts(func(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 			p.applied(r).Body.Close()
 			responding(502, "<html>Bad gateway</html>")(p, w, r)
 		}), 202},
@@ -98,7 +98,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 			}
 			p.ghost.ServeHTTP(w, r)
 		}), 200},
-		{"no answer", ofPosts(hang), 202},
+		{"no response", ofPosts(hang), 202},
 	} {
 		to := i % 2
 		p.begin(test.fault)
@@ -132,7 +132,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 		t.Errorf("not cleared: %v", got)
 	}
 
-	// Whoever is not known yet is told that Ghost is away, and so is whoever is.
+	// Anyone who is not known yet is told that Ghost is away, and so is staff who are.
 	fresh := h.signIn(ghostOwner)
 	p.down()
 	h.each("Ghost is away", staffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.base)
@@ -228,7 +228,7 @@ func TestKilledAmongMoves(t *testing.T) {
 	}
 
 	const moves, crashes = 15, 5
-	// Each editor chooses for a slot of their own, again where no answer came, or another.
+	// Each editor chooses for a slot of their own, again where no response came, or another.
 	last := make([]string, 2)
 	var acknowledged atomic.Int64
 	var editors sync.WaitGroup

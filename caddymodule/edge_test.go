@@ -153,7 +153,7 @@ func (e *edge) tryLoad(config string) error {
 
 // connections is a transport that sends all requests to one address, and uses no
 // connection again once CloseIdleConnections was called. [http.Transport] may: a connection becomes
-// idle a moment after the answer was read, and is not closed if that comes later.
+// idle a moment after the response was read, and is not closed if that comes later.
 type connections struct {
 	address string
 	current atomic.Pointer[http.Transport]
@@ -215,7 +215,7 @@ func quiet(config *caddy.Config) {
 	}
 }
 
-// response is what a client sees of an answer.
+// response is what a client sees of a response.
 type response struct {
 	Status int
 	Header map[string]string // without Date, Server, Content-Length

@@ -70,7 +70,7 @@ type event struct {
 	tag string
 }
 
-// events asks the staff's JSON about events, and fails the test unless the answer has a
+// events asks the staff's JSON about events, and fails the test unless the response has a
 // status. Where Ghost takes longer than an editor waits, as on a busy machine, 200 comes later.
 func (h *homepage) events(status int, method, path, body string, header ...string) (e event, got response) {
 	h.t.Helper()
@@ -135,7 +135,7 @@ func TestEvents(t *testing.T) {
 	values["speaker"] = "Ada"
 	saved, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag)
 	if again, _ := h.events(200, "PUT", "/"+draft.ID, h.eventBody(values), "If-Match", draft.tag); again.tag != saved.tag {
-		t.Errorf("sent again, as if the answer had been lost: %s, not %s", again.tag, saved.tag)
+		t.Errorf("sent again, as if the response had been lost: %s, not %s", again.tag, saved.tag)
 	}
 	if _, stale := h.events(412, "PUT", "/"+draft.ID, h.eventBody(map[string]any{"name": "Another"}), "If-Match", draft.tag); stale.Body != `{"message":"The event was changed since it was read. Read it again."}`+"\n" {
 		t.Errorf("events = %v, want body %q", stale, `{"message":"The event was changed since it was read. Read it again."}`+"\n")
@@ -174,7 +174,7 @@ func TestEvents(t *testing.T) {
 
 	// What readers' scripts and calendars get.
 	var list response
-	wait.Until(t, func() string { // for what was kept of the answer before
+	wait.Until(t, func() string { // for what was kept of the response before
 		if list = h.do("GET", "/ghost/lychgate/events"); strings.Contains(list.Body, `"total":0`) {
 			return "no event yet"
 		}

@@ -109,7 +109,7 @@ func TestEventsRefused(t *testing.T) {
 		want                     string
 	}{
 		{"no such view", "GET", "?view=old", "", nil, 422, `{"message":"The view is upcoming, past or drafts."}`},
-		{"no such view, without the answer", "HEAD", "?view=old", "", nil, 422, ""},
+		{"no such view, without the body", "HEAD", "?view=old", "", nil, 422, ""},
 		{"another method", "PATCH", "", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"another method of an event", "POST", "/" + draft.ID, body, nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading what is written", "GET", "/" + draft.ID + "/write", "", nil, 405, `{"message":"The method is not allowed here."}`},
@@ -125,7 +125,7 @@ func TestEventsRefused(t *testing.T) {
 			`"problems":[{"field":"until","message":"The last date of the copies must not be before the first one."}]}`},
 		{"changing the history", "POST", "/" + draft.ID + "/history", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"the history of none", "GET", noID + "/history", "", nil, 404, noEvent},
-		{"the history of none, without the answer", "HEAD", noID + "/history", "", nil, 404, ""},
+		{"the history of none, without the body", "HEAD", noID + "/history", "", nil, 404, ""},
 		{"reading who is there", "GET", "/" + draft.ID + "/presence", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"registrations of none", "GET", noID + "/registrations", "", nil, 404, noEvent},
 		{"changing registrations", "PUT", "/" + draft.ID + "/registrations", "", nil, 405, `{"message":"The method is not allowed here."}`},
@@ -133,8 +133,8 @@ func TestEventsRefused(t *testing.T) {
 		{"reading one registration", "GET", "/" + draft.ID + "/registrations/nobody", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"reading a check-in", "GET", "/" + draft.ID + "/registrations/nobody/check-in", "", nil, 405, `{"message":"The method is not allowed here."}`},
 		{"a limit of none", "GET", "/" + draft.ID + "/registrations?limit=0", "", nil, 422, `{"message":"The limit is a number from 1 to 1000."}`},
-		{"a limit of none, without the answer", "HEAD", "/" + draft.ID + "/registrations?limit=0", "", nil, 422, ""},
-		{"registrations of none, without the answer", "HEAD", noID + "/registrations", "", nil, 404, ""},
+		{"a limit of none, without the body", "HEAD", "/" + draft.ID + "/registrations?limit=0", "", nil, 422, ""},
+		{"registrations of none, without the body", "HEAD", noID + "/registrations", "", nil, 404, ""},
 		{"the CSV of none", "GET", noID + "/registrations.csv", "", nil, 404, noEvent},
 		{"the CSV of none, without it", "HEAD", noID + "/registrations.csv", "", nil, 404, ""},
 		{"registering for none", "POST", noID + "/registrations", `{"email":"jane@example.com"}`, nil, 404, noEvent},
@@ -150,7 +150,7 @@ func TestEventsRefused(t *testing.T) {
 		{"attending none", "POST", noID + "/presence", "", nil, 404, noEvent},
 		{"no such action", "GET", "/" + draft.ID + "/send/it", "", nil, 404, `{"message":"There is no such endpoint."}`},
 		{"no such event", "GET", noID, "", nil, 404, noEvent},
-		{"no such event, without the answer", "HEAD", noID, "", nil, 404, ""},
+		{"no such event, without the body", "HEAD", noID, "", nil, 404, ""},
 		{"no event's ID", "GET", "/%2e%2e", "", nil, 404, noEvent},
 		{"saving none", "PUT", noID, body, nil, 404, noEvent},
 		{"deleting none", "DELETE", noID, "", nil, 404, noEvent},
@@ -372,8 +372,8 @@ func TestEventsWhileGhostFails(t *testing.T) {
 	}
 	posts := 0
 	for name, fault := range map[string]fault{
-		"an internal error":              writes(responding(500, `{}`)),
-		"done, and the answers are lost": writes(applyAndClose),
+		"an internal error":                writes(responding(500, `{}`)),
+		"done, and the responses are lost": writes(applyAndClose),
 	} {
 		body := h.eventBody(map[string]any{"name": "Party " + h.unique, "event_date": "2031-05-01", "speaker": "Ada"})
 		text, _ := h.events(201, "POST", "", body)
@@ -447,7 +447,7 @@ http://:{{port}} {
 	}
 }
 
-// Staff, and whoever has their session, fill no disk with events: they are told when to go on.
+// Staff, and anyone with their session, fill no disk with events: they are told when to go on.
 func TestTooManyEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	source := sqliteStore(t)

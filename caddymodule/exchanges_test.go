@@ -12,7 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
-// exchange is a request and its answer, a line of the file that e2e/openapi
+// exchange is a request and its response, a line of the file that e2e/openapi
 // compares with docs/openapi.yaml and docs/admin_openapi.yaml.
 type exchange struct {
 	Server        string      `json:"server"` // edgeServer or adminServer

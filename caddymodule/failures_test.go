@@ -67,7 +67,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	each("a broken store", formKey, enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
 }
 
-// HEAD and OPTIONS fail as GET does, without the body of an answer to HEAD.
+// HEAD and OPTIONS fail as GET does, without the body of a response to HEAD.
 func TestLookupFailuresOfEachMethod(t *testing.T) {
 	e := startEdge(t, startDNS(t, zone), oneSite)
 	const target = "/ghost/inbox-provider?domain="

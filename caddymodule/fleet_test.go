@@ -79,7 +79,7 @@ http://127.0.0.1:{{port}} {
 	return f
 }
 
-// get asks an edge, and returns the status of its answer and for how long it says to
+// get asks an edge, and returns the status of its response and for how long it says to
 // wait.
 func (f *fleet) get(edge int, path string, headers ...string) (status int, retryAfter string) {
 	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://127.0.0.1:"+f.edges[edge].Port+path, nil)

@@ -102,8 +102,8 @@ func exchanged(t *testing.T, address, request string, seen *received) string {
 	return strings.Join(lines, "\n")
 }
 
-// Ghost's admin notices nothing of staff_desk: of its requests, and of Ghost's answers, each
-// byte is as without it. One answer gets a script, for who is signed in.
+// Ghost's admin notices nothing of staff_desk: of its requests, and of Ghost's responses, each
+// byte is as without it. One response gets a script, for who is signed in.
 func TestGhostAdminIsLetThrough(t *testing.T) {
 	const settings = `{"config":{"version":"6.22.0","clientExtensions":{},"mail":"SMTP"}}`
 	huge := `{"config":{"version":"` + strings.Repeat("6", 300<<10) + `"}}`

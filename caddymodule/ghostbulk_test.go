@@ -44,7 +44,7 @@ func startBulkEdge(t *testing.T) *bulkEdge {
 	return e
 }
 
-// staff sends what Ghost's admin would, and decodes the answer into result.
+// staff sends what Ghost's admin would, and decodes the response into result.
 func (e *bulkEdge) staff(method, path, contentType, body string, result any) {
 	e.t.Helper()
 	response, err := e.sendBody(method, "/ghost/api/admin"+path, body, "Content-Type", contentType, "Origin", e.base, "Cookie", e.cookie)

@@ -39,11 +39,11 @@ var ghostFaults = []struct {
 	{name: "applies-and-hangs", made: true, fault: writes(applyAndHang)},
 }
 
-// eitherWay is the header Lychgate-Sync of an answer that is queued or not, depending
+// eitherWay is the header Lychgate-Sync of a response that is queued or not, depending
 // on how far Ghost got.
 const eitherWay = "either way"
 
-// step is a request of a CRM's, and its answer.
+// step is a request of a CRM's, and its response.
 type step struct {
 	method, path, body string
 	want               response

@@ -43,7 +43,7 @@ type ghostProxy struct {
 	fault  fault         // nil for none
 	lifted chan struct{} // closed when the fault is lifted
 	token  string        // that the edge sent last
-	seen   map[int]bool  // statuses of Ghost's answers under the fault
+	seen   map[int]bool  // statuses of Ghost's responses under the fault
 }
 
 // fault answers a request instead of Ghost, or with its help.
@@ -129,7 +129,7 @@ func (p *ghostProxy) down() {
 	}
 }
 
-// fix lifts the fault, and returns the statuses of Ghost's answers under it.
+// fix lifts the fault, and returns the statuses of Ghost's responses under it.
 func (p *ghostProxy) fix() map[int]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +184,7 @@ func rejecting(spoil func(token string) string) fault {
 	}
 }
 
-// applied has Ghost do what is asked, and keeps its answer.
+// applied has Ghost do what is asked, and keeps its response.
 func (p *ghostProxy) applied(r *http.Request) *http.Response {
 	response := httptest.NewRecorder()
 	p.ghost.ServeHTTP(response, r)
@@ -216,7 +216,7 @@ func applyAndHang(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 }
 
 // cut has Ghost do what is asked, and closes the connection in the middle of
-// the answer's body, or of its headers if it has no body.
+// the response's body, or of its headers if it has no body.
 func cut(p *ghostProxy, w http.ResponseWriter, r *http.Request) {
 	response := p.applied(r)
 	defer response.Body.Close()
@@ -434,7 +434,7 @@ func responseOf(who person, done string, header ...string) response {
 		who.Email, who.Name, labels, done), append(header, "Etag", `"TAG"`)...)
 }
 
-// deleted is the answer to a delete that was done.
+// deleted is the response to a delete that was done.
 func deleted(header ...string) response {
 	return enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`, header...)
 }
@@ -444,5 +444,5 @@ func bodyOf(who person) string {
 	return string(text)
 }
 
-// internalError is the answer when something is wrong at the edge itself.
+// internalError is the response when something is wrong at the edge itself.
 var internalError = enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`)

@@ -28,7 +28,7 @@ type healthResponse struct {
 	FromMemory  []string `json:"from_memory"`
 }
 
-// health asks an edge for its health. It returns the problem apart, and the answer
+// health asks an edge for its health. It returns the problem apart, and the response
 // without it.
 func health(t testing.TB, admin func(method, path string) (int, string)) (healthResponse, string) {
 	t.Helper()
@@ -134,7 +134,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 			begin := time.Now()
 			got, problem := health(t, admin)
 			if took := time.Since(begin); took > 20*time.Second { // 1, and more on a loaded machine
-				t.Errorf("the answer took %v", took)
+				t.Errorf("the response took %v", took)
 			}
 			if diff := cmp.Diff(healthResponse{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)

@@ -208,7 +208,7 @@ func (h *homepage) slots() (slots []slot) {
 	return slots
 }
 
-// change fills or clears a slot, and returns it as the answer has it. If Ghost is slow, the answer is
+// change fills or clears a slot, and returns it as the response has it. If Ghost is slow, the response is
 // 202, and change returns the slot once Ghost has it.
 func (h *homepage) change(method, path, body string) slot {
 	h.t.Helper()
@@ -247,7 +247,7 @@ func (h *homepage) picked(path string) (titles []string) {
 	return titles
 }
 
-// each holds all endpoints of the curation API to one answer.
+// each holds all endpoints of the curation API to one response.
 func (h *homepage) each(name string, want response, header ...string) {
 	h.t.Helper()
 	for _, endpoint := range []struct{ method, path, body string }{

@@ -166,7 +166,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// An answer says the same to everybody, however old it is, so it does not tell when
+// A response says the same to everybody, however old it is, so it does not tell when
 // somebody first asked for the domain.
 func TestAnswersDoNotTellTheirAge(t *testing.T) {
 	server := startDNS(t, zone)
@@ -238,7 +238,7 @@ var rejected = []struct{ name, query, message string }{
 	{"single word", "?domain=localhost", "The domain is a single word: at least one dot is needed, as in example.com."},
 }
 
-// A rejected domain costs nothing but the answer: no query, no cache entry, no
+// A rejected domain costs nothing but the response: no query, no cache entry, no
 // line in the log.
 func TestRejectedDomains(t *testing.T) {
 	server := startDNS(t, zone)
@@ -295,7 +295,7 @@ func TestPassThrough(t *testing.T) {
 	}
 }
 
-// Whatever other handlers add, a page never gets an answer that was asked for
+// Whatever other handlers add, a page never gets a response that was asked for
 // with credentials.
 func TestNoCredentials(t *testing.T) {
 	e := startEdge(t, startDNS(t, zone), inboxSite{before: "header Access-Control-Allow-Credentials true\nheader Vary Origin"}.caddyfile())
@@ -310,7 +310,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// Whoever stands in front may send any Accept header.
+// Anyone who stands in front may send any Accept header.
 func TestLongAcceptHeader(t *testing.T) {
 	e := startEdge(t, startDNS(t, zone), oneSite)
 	got := e.do(http.MethodGet, "/ghost/inbox-provider?domain=x", "Accept", strings.Repeat("text/html,", 500)+"application/json")

@@ -109,7 +109,7 @@ func plain(r response) response {
 	return r
 }
 
-// enveloped is an answer of the members API.
+// enveloped is a response of the members API.
 func enveloped(status int, body string, header ...string) response {
 	r := response{Status: status, Body: body, Header: map[string]string{
 		"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
@@ -196,7 +196,7 @@ func TestMembersAPI(t *testing.T) {
 	}
 }
 
-// Each mistake has its own answer, and none of them changes anything.
+// Each mistake has its own response, and none of them changes anything.
 func TestMembersBadInput(t *testing.T) {
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), "none"))
 	badEmail := failed("The email is not a valid address of 191 characters at most.")

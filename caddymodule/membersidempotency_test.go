@@ -16,7 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
-// A CRM that repeats a request gets the same answer, and the request is done
+// A CRM that repeats a request gets the same response, and the request is done
 // once.
 func TestMembersIdempotencyKey(t *testing.T) {
 	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: "none", before: "handle /metrics {\n metrics\n}"}.caddyfile())
@@ -82,7 +82,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	if diff := cmp.Diff(put, e.call(crmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")); diff != "" {
 		t.Errorf("an update again: %s", diff)
 	}
-	// Where the record was changed meanwhile, the answer has it as it is now.
+	// Where the record was changed meanwhile, the response has it as it is now.
 	e.call(crmKey, "PUT", "/1", `{"name":"A"}`)
 	got := e.call(crmKey, "POST", "", body, "Idempotency-Key", "k1")
 	if !strings.Contains(got.Body, `"name":"A"`) || !strings.Contains(got.Body, `"member_id":"1"`) || !strings.Contains(got.Body, "Member created successfully.") {

@@ -15,7 +15,7 @@ import (
 )
 
 // askGhost sends a request to the Admin API of a Ghost, past the edge, and returns the
-// answer's body.
+// response's body.
 func askGhost(t testing.TB, url, key, method, path, body string) string {
 	t.Helper()
 	request, err := http.NewRequest(method, url+"/ghost/api/admin"+path, strings.NewReader(body))

@@ -14,7 +14,7 @@ import (
 
 const toPlaceholder = "The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active."
 
-// A duplicate never gets mail from Ghost, whoever asks for it, and an update to a taken
+// A duplicate never gets mail from Ghost, no matter who asks for it, and an update to a taken
 // email changes nobody in Ghost.
 func TestPlaceholderInGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)

@@ -41,7 +41,7 @@ func setMistakes(t *testing.T) (text string) {
 	return text
 }
 
-// Whoever writes a Caddyfile wrong is told the line and what to write instead, of
+// Anyone who writes a Caddyfile wrong is told the line and what to write instead, of
 // each mistake.
 func TestEveryMistakeInACaddyfile(t *testing.T) {
 	text := setMistakes(t)
@@ -251,7 +251,7 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 	}
 }
 
-// Whoever writes JSON wrong is told the field and what JSON to write instead.
+// Anyone who writes JSON wrong is told the field and what JSON to write instead.
 func TestEveryMistakeInJSON(t *testing.T) {
 	setMistakes(t)
 	tests := []struct {

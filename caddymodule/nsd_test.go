@@ -17,7 +17,7 @@ import (
 )
 
 // The decision holds against a DNS server and a zone file that know nothing of
-// Lychgate: Debian's nsd, which truncates large answers by itself.
+// Lychgate: Debian's nsd, which truncates large responses by itself.
 func TestAgainstNSD(t *testing.T) {
 	e := startEdge(t, nil, inboxSite{resolvers: startNSD(t)}.caddyfile())
 	// What the domains of testdata/lychgate.test.zone are to be placed at.

@@ -98,23 +98,23 @@ func TestRegistration(t *testing.T) {
 		want                       told
 	}{
 		{"a guest", "GET", free, "", told{200, "login_required_free"}},
-		{"a guest, without the answer", "HEAD", free, "", told{200, ""}},
+		{"a guest, without the body", "HEAD", free, "", told{200, ""}},
 		{"a guest who registers", "PUT", free, "", told{401, "login_required_free"}},
 		{"a free member where members pay", "PUT", paid, jane, told{403, "upgrade_required"}},
 		{"a free member", "GET", free, jane, told{200, "can_register"}},
 		{"a free member's own calendar file", "GET", free + ".ics", jane, told{403, ""}},
 		{"a guest's", "GET", free + ".ics", "", told{401, ""}},
-		{"a guest's, without the answer", "HEAD", free + ".ics", "", told{401, ""}},
+		{"a guest's, without the body", "HEAD", free + ".ics", "", told{401, ""}},
 		{"a free member who registers", "PUT", free, jane, told{200, "registered"}},
 		{"the calendar file then", "GET", free + ".ics", jane, told{200, ""}},
-		{"without the answer", "HEAD", free + ".ics", jane, told{200, ""}},
+		{"without the body", "HEAD", free + ".ics", jane, told{200, ""}},
 		{"the calendar file, another method", "PUT", free + ".ics", jane, told{405, ""}},
 		{"its methods", "OPTIONS", free + ".ics", "", told{204, ""}},
 		{"again", "PUT", free, jane, told{200, "registered"}},
 		{"by the event's ID", "PUT", "/ghost/lychgate/events/" + ids[free] + "/registration", jane, told{200, "registered"}},
 		{"another, who is late", "PUT", free, john, told{409, "registration_closed"}},
 		{"whose calendar file it is not", "GET", free + ".ics", john, told{403, ""}},
-		{"without the answer", "HEAD", free + ".ics", john, told{403, ""}},
+		{"without the body", "HEAD", free + ".ics", john, told{403, ""}},
 		{"who has a gift", "PUT", paid, john, told{200, "registered"}},
 		{"who cancels", "DELETE", free, jane, told{200, "can_register"}},
 		{"a guest who cancels", "DELETE", free, "", told{401, "login_required_free"}},
@@ -191,7 +191,7 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("the registrations: %+v, want Jane's, which she has cancelled, and one place", list)
 	}
 	if got := h.do("HEAD", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", h.owner, "Origin", h.base); got.Status != 200 || got.Body != "" {
-		t.Errorf("without the answer: %v, want 200 and no body", got)
+		t.Errorf("without the body: %v, want 200 and no body", got)
 	}
 	h.changesRegistrations("/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "added@"+p.domain)
 	if got := h.do("GET", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); got.Status != 401 {

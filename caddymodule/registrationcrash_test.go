@@ -53,7 +53,7 @@ const (
 )
 
 // ask sends a request of a reader at an edge, and again until it is answered. mayGiveUp ends that
-// after a request of which the answer is lost.
+// after a request of which the response is lost.
 func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) outcome {
 	for {
 		c.asked.Add(1)

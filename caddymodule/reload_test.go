@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// A reload loses nothing: no request fails, no allowance and no cached answer
+// A reload loses nothing: no request fails, no allowance and no cached response
 // is forgotten, and a hundred of them leave nothing behind.
 func TestReloads(t *testing.T) {
 	server := startDNS(t, zone)
@@ -72,7 +72,7 @@ func TestReloads(t *testing.T) {
 		answered.Load(), runtime.NumGoroutine(), goroutines, float64(heapInUse())/1e6, float64(heap)/1e6)
 }
 
-// What is counted belongs to the limit, so whoever changes that starts anew;
+// What is counted belongs to the limit, so a changed limit starts anew;
 // other changes do not matter.
 func TestReloadWithOtherOptions(t *testing.T) {
 	server := startDNS(t, zone)
@@ -119,7 +119,7 @@ func TestRefusedReload(t *testing.T) {
 }
 
 // sendAgain sends a request during a reload as a browser does: again, if the
-// connection was closed before any answer came. Go's HTTP server does that to a
+// connection was closed before any response came. Go's HTTP server does that to a
 // request that it reads while it shuts down, which is what Caddy lets it do at a
 // reload. The request has then reached no handler. After a reload nothing needs
 // it (see [socket.replace]).
@@ -132,7 +132,7 @@ func (e *edge) sendAgain(method, target, body string, header ...string) (respons
 	}
 }
 
-// isCutByReload reports whether a connection was closed before its answer. New ones
+// isCutByReload reports whether a connection was closed before its response. New ones
 // are as well, if they come while the old configuration stops listening: of 800 reloads
 // of a Caddy with nothing but respond, two did that.
 func isCutByReload(err error) bool {

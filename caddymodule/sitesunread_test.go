@@ -116,7 +116,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	}
 }
 
-// eachIsUnread holds all operations to the same answer, of which each has the shape of its own.
+// eachIsUnread holds all operations to the same response, of which each has the shape of its own.
 func (e *edge) eachIsUnread(operations map[string][]string) {
 	e.t.Helper()
 	parameter := regexp.MustCompile(`\{[a-z]+\}`)

@@ -93,7 +93,7 @@ func (h *handedSocket) Close() error {
 // replace runs load, which has Caddy go over to another configuration, and waits
 // until only one of the two listens: the new one, or the old one if load fails.
 // Caddy itself does not wait. Its old server may accept a connection afterwards,
-// and closes it without an answer (net/http.Server.Shutdown).
+// and closes it without a response (net/http.Server.Shutdown).
 func (s *socket) replace(load func() error) error {
 	s.mu.Lock()
 	old := make(map[*handedSocket]bool)

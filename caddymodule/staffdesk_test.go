@@ -57,7 +57,7 @@ type desk struct {
 	cookie string
 }
 
-// deskPage is a page as it is read, with the status of the answer before it.
+// deskPage is a page as it is read, with the status of the response before it.
 type deskPage struct {
 	Status int
 	Text   string // below the navigation

@@ -33,7 +33,7 @@ func warnings(t *testing.T, log string) (all []map[string]any) {
 	return all
 }
 
-// Whoever serves a host that no site has, or keeps requests from a directive, finds
+// Anyone who serves a host that no site has, or keeps requests from a directive, finds
 // out from the log before readers do.
 func TestWarningsOfRoutes(t *testing.T) {
 	const stranger = "no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts"

@@ -86,7 +86,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 }
 
 // An upload that is cut off changes nothing. One that arrived whole is not lost
-// when whoever sent it does not wait for the answer, nor by a reload.
+// when its sender does not wait for the response, nor by a reload.
 func TestUploadThatIsLeft(t *testing.T) {
 	p := startGhostProxy(t, "left")
 	config := themesConfig(sqliteStore(t), "http://"+p.address, p.key, "")

@@ -133,7 +133,7 @@ func TestThemesWithGhost(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name, folder, manifest string
-		errors                 string // of Ghost's answer
+		errors                 string // of Ghost's response
 		status, section        string // afterwards
 	}{
 		{"findings at first", "", warnedManifest("A"), oneFinding, "1 warning", ""},
@@ -176,7 +176,7 @@ func TestThemesWithGhost(t *testing.T) {
 		}
 	}
 
-	// Ghost refuses these; its answer is its own, and nothing of ours changes.
+	// Ghost refuses these; its response is its own, and nothing of ours changes.
 	zipped := sourceZip(t, "", warnedManifest("Z"))
 	for name, refused := range map[string]struct{ file, zip string }{
 		"a name of Ghost's own": {"source.zip", string(zipped)},

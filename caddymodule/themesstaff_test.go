@@ -30,7 +30,7 @@ var themeEndpoints = map[string][]string{
 	"/nightly/refresh": {"POST"}, "/nightly/events/validate": {"POST"},
 }
 
-// eachEndpoint holds all endpoints to one answer.
+// eachEndpoint holds all endpoints to one response.
 func (e *edge) eachEndpoint(name string, want response, header ...string) {
 	e.t.Helper()
 	for path, methods := range themeEndpoints {
@@ -46,7 +46,7 @@ func (e *edge) eachEndpoint(name string, want response, header ...string) {
 	}
 }
 
-// refusedSession is the answer to a session that Ghost refuses at an origin.
+// refusedSession is the response to a session that Ghost refuses at an origin.
 func refusedSession(expected, received string) response {
 	return staffResponse(401, `{"message":"Ghost refuses this session: Request made from incorrect origin. Expected '`+expected+
 		`' received '`+received+`'. Sign in to Ghost's admin at the expected origin."}`)
@@ -298,10 +298,10 @@ func TestRefreshWithGit(t *testing.T) {
 			t.Errorf("%s: kept: %s", test.name, diff)
 		}
 		if strings.Contains(got.Body, gittest.Token) {
-			t.Errorf("%s: the token is in the answer", test.name)
+			t.Errorf("%s: the token is in the response", test.name)
 		}
 	}
-	// Whoever asked and leaves does not leave a hanging server behind.
+	// Anyone who asked and leaves does not leave a hanging server behind.
 	e.load(themesConfig(store, url, key, "theme nightly {\nrepository "+hanging.URL+"/theme\n}"))
 	e.client.Timeout = 300 * time.Millisecond
 	if _, err := e.sendBody("POST", "/ghost/lychgate/themes/nightly/refresh", "", "Cookie", owner, "Origin", e.base); err == nil {

@@ -42,7 +42,7 @@ func TestUnauthenticatedUploadsTakeLittleMemory(t *testing.T) {
 			defer conn.Close()
 			go fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.%d\r\n%sContent-Type: multipart/form-data; boundary=b\r\n"+
 				"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", path, i, cookie, len(body), body)
-			// The server may hold the answer back while the sender is silent.
+			// The server may hold the response back while the sender is silent.
 			conn.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 			if status, err := bufio.NewReader(conn).ReadString('\n'); err == nil && !strings.Contains(status, " 403 ") {
 				t.Errorf(`%s: got %q, want an error or status with " 403 "`, path, status)

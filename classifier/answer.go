@@ -8,7 +8,7 @@ type Source uint8
 // The places an answer comes from.
 const (
 	FromList  Source = iota // the built-in list
-	FromCache               // the cache, whoever asked first
+	FromCache               // the cache, no matter who asked first
 	FromDNS                 // an MX lookup, made for this caller or for another who asked at the same time
 )
 
@@ -21,7 +21,7 @@ type Answer struct {
 	// Provider is the webmail provider, or None.
 	Provider Provider
 
-	// Source says where the answer came from.
+	// Source says where the response came from.
 	Source Source
 
 	// Failed reports that the MX records could not be had. Provider is then

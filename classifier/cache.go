@@ -106,7 +106,7 @@ func (c *Cache) Len() int {
 }
 
 // Close cancels the lookups under way, waits for them, and frees the entries.
-// Whoever still waits, or comes later, gets an answer that says Failed.
+// A caller who still waits, or comes later, gets an answer that says Failed.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -45,7 +45,7 @@ type Classifier struct {
 // at once are shared fairly among the networks of their readers (see [NetworkOf]).
 //
 // The error is ctx's, when ctx is done before there is an answer. The lookup
-// then goes on for whoever else waits, or asks next.
+// then goes on for others who wait, or ask next.
 func (c *Classifier) Classify(ctx context.Context, domain string, reader netip.Addr) (Answer, error) {
 	if provider, ok := builtIn[domain]; ok {
 		return Answer{Provider: provider, Source: FromList}, nil

@@ -13,7 +13,7 @@ const (
 	maxLabelLength = 63
 )
 
-// DomainError says what is wrong with a domain, in a sentence for whoever sent
+// DomainError says what is wrong with a domain, in a sentence for the one who sent
 // it. It never repeats what was sent.
 type DomainError string
 

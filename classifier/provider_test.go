@@ -53,7 +53,7 @@ func TestBuiltIn(t *testing.T) {
 		t.Errorf("each provider needs a name of its own: %v", names)
 	}
 
-	BuiltIn()[0].Domains[0] = "changed.example" // by whoever asked
+	BuiltIn()[0].Domains[0] = "changed.example" // by the caller
 	if BuiltIn()[0].Domains[0] == "changed.example" {
 		t.Error("a caller has changed the list, want each caller to get a copy")
 	}

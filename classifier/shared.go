@@ -57,7 +57,7 @@ const (
 )
 
 // A value is a kind, the domain, a space, and the provider of an answer or the token of
-// whoever has made a claim.
+// the process that made a claim.
 const (
 	answerKind  = "a"
 	failureKind = "f"

@@ -40,7 +40,7 @@ type Config struct {
 	Secrets []string `json:"secrets,omitempty"`
 
 	// AdminTokens are those that requests to Lychgate's endpoints on Caddy's admin API have, by
-	// name. Default: none, so that whoever reaches the admin API may do everything.
+	// name. Default: none, so that anyone who reaches the admin API may do everything.
 	AdminTokens map[string]*AdminToken `json:"admin_tokens,omitempty"`
 
 	// Service is what the file name of theme manifests starts with:

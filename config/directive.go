@@ -70,7 +70,7 @@ func CheckRejectTo(target string) error {
 	return &Mistake{Option: "reject_to", Text: quote(target) + ": write a path such as / or a URL such as https://example.com/help"}
 }
 
-// CheckCacheTTL checks how long an answer is kept.
+// CheckCacheTTL checks how long a response is kept.
 func CheckCacheTTL(ttl Duration) error {
 	if time.Duration(ttl) < time.Second {
 		return &Mistake{Option: "cache_ttl", Text: time.Duration(ttl).String() + ": write a duration of 1s or longer, such as ‹24h›"}
@@ -78,7 +78,7 @@ func CheckCacheTTL(ttl Duration) error {
 	return nil
 }
 
-// CheckCacheSize checks how many answers are kept.
+// CheckCacheSize checks how many responses are kept.
 func CheckCacheSize(size int64) error {
 	if size < 1 || size > classifier.MaxSize {
 		return &Mistake{Option: "cache_size", Text: strconv.FormatInt(size, 10) + ": write a number of answers from 1 to " + strconv.Itoa(classifier.MaxSize) + ", such as 1000000"}

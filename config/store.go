@@ -17,7 +17,7 @@ type Store struct {
 	Source string `json:"source,omitempty"`
 }
 
-// readsFiles matches the parameters of a connection string that name files. Whoever checks
+// readsFiles matches the parameters of a connection string that name files. Anyone who checks
 // what is written may not be the user that may read them.
 var readsFiles = regexp.MustCompile(`ssl|passfile|service`)
 

@@ -219,7 +219,7 @@ func (s *Site) literals() map[string]string {
 }
 
 // checkLiteral refuses placeholders: a site in the store has the values themselves, so
-// that whoever may write there reads nothing of an edge's environment.
+// that someone who may write there reads nothing of an edge's environment.
 func (s *Site) checkLiteral() error {
 	values, secrets := s.literals(), s.secretsOf()
 	for _, field := range slices.Sorted(maps.Keys(values)) {

@@ -25,7 +25,7 @@ const (
 	// failsInterval is how often it is written that one does not.
 	failsInterval = time.Minute
 
-	// reviewInterval is how often it is looked for what other edges have written.
+	// reviewInterval is how often an edge reads what others have written.
 	reviewInterval = time.Minute
 
 	// writeInterval is how often what was noted is written, at most maxRows at once, and

@@ -19,7 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
-// testDomain has mail servers as long as anybody needs the answer.
+// testDomain has mail servers as long as anybody needs the response.
 const testDomain = "gmail.com"
 
 func checkResolver(ctx context.Context, server netip.AddrPort) Result {

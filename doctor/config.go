@@ -25,8 +25,8 @@ type Config struct {
 	// UnknownHosts warns of hosts of the configuration that no site has, given those of the sites in the store.
 	UnknownHosts func(stored []string) []string
 
-	// Folders are those in which a platform is looked for that is not at its
-	// address (see platform.Locator).
+	// Folders are where to look for a platform that is not at its address (see
+	// platform.Locator).
 	Folders []string
 
 	// WithoutCertificate has the sites for a host of which the edge that runs on this machine could

@@ -198,7 +198,7 @@ func TestFreeSpace(t *testing.T) {
 	}
 }
 
-// Whoever runs the doctor learns that an edge would not open the keys of sites in the
+// Anyone who runs the doctor learns that an edge would not open the keys of sites in the
 // store, and of which.
 func TestSitesInTheStore(t *testing.T) {
 	const first, second = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"

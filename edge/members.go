@@ -214,7 +214,7 @@ func (of declared) find(store members.Integrations, uses *members.Uses, site str
 	}
 }
 
-// purgeRequests forgets old answers from time to time, until ctx is done.
+// purgeRequests forgets old responses from time to time, until ctx is done.
 func purgeRequests(ctx context.Context, requests members.Requests, now func() time.Time, logger *zap.Logger) {
 	for {
 		if err := requests.PurgeRequests(ctx, now()); err != nil && ctx.Err() == nil {

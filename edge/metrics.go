@@ -17,7 +17,7 @@ import (
 // Each configuration registers them with its own registry.
 var (
 	lookupsTotal = counter("inbox_provider_lookups_total",
-		"Lookups answered, by outcome (placed, unplaced, failed) and by where the answer came from (list, cache, dns).",
+		"Lookups answered, by outcome (placed, unplaced, failed) and by where the response came from (list, cache, dns).",
 		"site", "outcome", "source")
 
 	rejectedTotal = counter("inbox_provider_rejected_total",
@@ -137,7 +137,7 @@ func newSiteMetrics(name string) *SiteMetrics {
 	for source := range classifier.Source(3) {
 		m.placed[source] = lookupsTotal.WithLabelValues(name, "placed", source.String())
 		if source == classifier.FromList {
-			continue // whose answers are never null
+			continue // whose responses are never null
 		}
 		m.unplaced[source] = lookupsTotal.WithLabelValues(name, "unplaced", source.String())
 		m.failed[source] = lookupsTotal.WithLabelValues(name, "failed", source.String())
@@ -145,7 +145,7 @@ func newSiteMetrics(name string) *SiteMetrics {
 	return m
 }
 
-// Answered counts an answer.
+// Answered counts a response.
 func (m *SiteMetrics) Answered(answer classifier.Answer) {
 	switch {
 	case answer.Failed:

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// purgeInterval is how often it is looked for removed sites of which something is
-	// left, and purgeDelay how long after its removal a site is looked at. By then no
-	// edge serves it, and requests that were under way have ended.
+	// purgeInterval is how often the edge looks for removed sites of which something is
+	// left. It purges a site purgeDelay after the removal. By then no edge serves it, and
+	// requests that were under way have ended.
 	purgeInterval = 30 * time.Second
 	purgeDelay    = 90 * time.Second
 

@@ -16,7 +16,7 @@ import (
 )
 
 // This file holds what outlives a configuration: on a reload the new
-// configuration takes over the answers and the counted allowances of the old
+// configuration takes over the responses and the counted allowances of the old
 // one, as far as both want the same.
 
 var (
@@ -31,7 +31,7 @@ var (
 type Shared struct {
 	Servers []netip.AddrPort // that are asked for MX records
 
-	scope    string // of answers in the Redis: the resolvers of the configuration
+	scope    string // of responses in the Redis: the resolvers of the configuration
 	redisKey config.RedisKey
 	redis    *redis.Client // nil for none
 }
@@ -55,7 +55,7 @@ func newShared(o Options, r *pool.Releases) (s Shared, err error) {
 	return s, config.In("redis", "redis", err)
 }
 
-// cacheKey tells caches apart. Answers of other DNS servers may be others, so
+// cacheKey tells caches apart. Responses of other DNS servers may be others, so
 // a change of the servers starts with an empty cache.
 type cacheKey struct {
 	ttl     time.Duration

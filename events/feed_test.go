@@ -123,11 +123,11 @@ func TestFeedOfAStoreThatGoesAway(t *testing.T) {
 	}
 	q.Past = true
 	if _, err := f.List(t.Context(), "daily", "", q, JSON); !errors.Is(err, platformtest.ErrDown) {
-		t.Errorf("an answer that was never given: %v, want %v", err, platformtest.ErrDown)
+		t.Errorf("a response that was never given: %v, want %v", err, platformtest.ErrDown)
 	}
 }
 
-// A reader does not wait for a failover of the store where the answer was given before.
+// A reader does not wait for a failover of the store where the response was given before.
 func TestFeedDuringAFailover(t *testing.T) {
 	store := &oddStore{Store: want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t)))}
 	f, q := NewFeed(store), PublicQuery{Most: 10}
@@ -174,7 +174,7 @@ func fill(t *testing.T, db *database.DB, count, size int) *SQL {
 	return store
 }
 
-// Whoever follows next gets each event once, in pages of a bounded size.
+// Anyone who follows next gets each event once, in pages of a bounded size.
 func TestPagesEndEarly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		f := NewFeed(fill(t, db, 60, 20<<10))
@@ -258,7 +258,7 @@ func TestReadersShareEvents(t *testing.T) {
 	}
 }
 
-// Where readers hold all that they may, others are refused, and get an answer again once
+// Where readers hold all that they may, others are refused, and get a response again once
 // some have gone.
 func TestReadersHoldAllThatTheyMay(t *testing.T) {
 	f := NewFeed(fill(t, dbtest.SQLite(t), 60, 20<<10))
@@ -287,7 +287,7 @@ func TestReadersHoldAllThatTheyMay(t *testing.T) {
 }
 
 // Strangers take no more than their share of the connections to the store, whatever they
-// ask for, and get an answer once it has time.
+// ask for, and get a response once it has time.
 func TestReadersConnections(t *testing.T) {
 	store := &oddStore{Store: fill(t, dbtest.SQLite(t), 1, 1), goOn: make(chan struct{})}
 	f := NewFeed(store)
@@ -317,7 +317,7 @@ func TestReadersConnections(t *testing.T) {
 	}
 }
 
-// An answer is its parts, from wherever it is read.
+// A response is its parts, from wherever it is read.
 func TestPageReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringN(0, 5, 20), 0, 5).Draw(t, "texts")

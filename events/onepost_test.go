@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Whatever becomes of an answer, there is one post, with the last state that was
+// Whatever becomes of a response, there is one post, with the last state that was
 // acknowledged.
 func TestOnePost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {

@@ -30,7 +30,7 @@ func newEvent(values map[string]any) *Event {
 
 // What readers' scripts get, and search engines: all of it.
 func TestPublic(t *testing.T) {
-	// These stand in each answer.
+	// These stand in each response.
 	always := `"id":"abcdefghijklmnopqrstuvwxyz","slug":"gates","type":"webinar","status":"published","name":"Gates"`
 	after := `"updated_at":"2026-05-04T15:00:00.123456789Z"`
 	linked := `"@context":"https://schema.org","@type":"Event","name":"Gates"`
@@ -132,7 +132,7 @@ func TestPublic(t *testing.T) {
 				t.Errorf("for search engines (-want +got): %s", diff)
 			}
 
-			// The page has the same as the answer, apart from where it is.
+			// The page has the same as the response, apart from where it is.
 			var inPage, inAnswer map[string]any
 			if err := json.Unmarshal([]byte(scripts[`type="application/json" id="lychgate-event"`]), &inPage); err != nil {
 				t.Fatalf("json.Unmarshal: %v", err)

@@ -307,7 +307,7 @@ func TestPostThatNobodyHeardOf(t *testing.T) {
 	}
 }
 
-// An editor who asks again, because the answer was lost, makes no second event and changes
+// An editor who asks again, because the response was lost, makes no second event and changes
 // nothing, and is not told that somebody else has changed it.
 func TestAskedAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {

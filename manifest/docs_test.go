@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whoever starts with an example of the docs starts with a valid file, and every
+// Anyone who starts with an example of the docs starts with a valid file, and every
 // name that there is stands in them.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../docs/manifest.md")

@@ -39,7 +39,7 @@ type Finding struct {
 }
 
 // maxFindings bounds what a file full of mistakes costs in memory and in the
-// answer to an upload. A file that is written by people never gets there.
+// response to an upload. A file that is written by people never gets there.
 const maxFindings = 10_000
 
 // path is the way from the root of the file to a value. It becomes text only if

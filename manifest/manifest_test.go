@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whoever answers an upload sends what is documented, and no more.
+// Anyone who answers an upload sends what is documented, and no more.
 func TestFindingJSON(t *testing.T) {
 	text, err := json.Marshal(Parse([]byte(inEvents("default_tags: a"))).Findings)
 	if err != nil {

@@ -33,7 +33,7 @@ var (
 	ErrNotText = errors.New("not text that can be stored")
 )
 
-// Code tells programs why a request was not done (docs/members_api.md#answers). Codes stay
+// Code tells programs why a request was not done (docs/members_api.md#responses). Codes stay
 // as they are; there may be more of them one day.
 type Code string
 

@@ -78,7 +78,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 					if b.Pending() != 0 {
 						t.Errorf("%d are pending", b.Pending())
 					}
-					if !away { // the answer has the member as it is stored
+					if !away { // the response has the member as it is stored
 						if diff := cmp.Diff(b.Record(result).Member, result.Member, cmpopts.EquateEmpty()); diff != "" {
 							t.Errorf("answered: %s", diff)
 						}
@@ -203,7 +203,7 @@ func TestUnsubscribedMeanwhile(t *testing.T) {
 }
 
 // An applied subscription is not applied once more a minute later, although an earlier
-// attempt had no answer.
+// attempt had no response.
 func TestOnceMoreIsNoSubscription(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		jane := b.Record(b.Create(byEmail, with("jane@example.com", func(f *members.Fields) { f.Subscribed = new(false) })))

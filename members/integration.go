@@ -35,7 +35,7 @@ type Integration struct {
 	// out.
 	SubscribeByDefault bool
 
-	// Limit is the rate limit of the integration's key. The zero Limit is that which all
+	// Limit is the rate limit of the integration's key. The zero Limit is the one that all
 	// keys have.
 	Limit Limit
 

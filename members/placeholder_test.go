@@ -22,7 +22,7 @@ func newsletters(list ...members.Newsletter) func(*members.Fields) {
 	return func(f *members.Fields) { f.Newsletters = &list }
 }
 
-// Nobody can have mail sent to a placeholder, whoever asks and however.
+// Nobody can have mail sent to a placeholder, no matter who asks and how.
 func TestPlaceholdersGetNoMail(t *testing.T) {
 	stored := members.Integration{
 		Site: membertest.Site, Name: "stored", Mode: members.CustomIDMode, DuplicateEmails: true, PlaceholderDomain: "Nobody.Example", SubscribeByDefault: true,

@@ -102,7 +102,7 @@ func TestIntegrations(t *testing.T) {
 				t.Errorf("store.UseIntegration: %v", err)
 			}
 		}
-		again.Site, again.KeyHash = "daily", members.HashKey("h5") // that which crm had
+		again.Site, again.KeyHash = "daily", members.HashKey("h5") // the one that crm had
 		use(again, then)
 		use(form, then)
 		usedAt(then)

@@ -15,7 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
-// An email that was sent to the platform without an answer stays known through later
+// An email that was sent to the platform without a response stays known through later
 // writes.
 func TestSent(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {

@@ -49,7 +49,7 @@ type Subscription struct {
 //
 // It may be used by many goroutines at once. Each call is bounded in time, by
 // the platform's own bound or ctx, whichever ends first. A call that failed may
-// have had its effect all the same, so whoever repeats it must expect that,
+// have had its effect all the same, so a caller that repeats it must expect that,
 // unless the error is [ErrNotFound], a [*Refusal], or wraps [ErrNoEffect].
 //
 // Errors are of three kinds: [ErrNotFound]; a [*Refusal], for what the member

@@ -17,7 +17,7 @@ type ReaderHost interface {
 	// reader's request is sent.
 	Reader(ctx context.Context, session string) (Reader, error)
 
-	// SendLink mails a link to an address. Whoever opens it is signed in, and gets to a page.
+	// SendLink mails a link to an address. Anyone who opens it is signed in, and gets to a page.
 	// isSent is false where the platform does not say whether a member has the address. Errors:
 	// ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
 	SendLink(ctx context.Context, link SignInLink) (isSent bool, err error)

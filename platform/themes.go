@@ -9,7 +9,7 @@ type ThemeHost interface {
 
 	// ChangesTheme reports whether a request, if it succeeds, uploads or deletes a theme.
 	// The path is that behind the path of the platform's admin. It is asked of each
-	// request below that which is not safe, so it has to be fast for all others.
+	// request below it that is not safe, so it has to be fast for all others.
 	ChangesTheme(method, path string) (ThemeChange, bool)
 
 	// ReadUploaded takes the platform's JSON response to an upload that succeeded.
@@ -24,7 +24,7 @@ type ThemeHost interface {
 	AddFindings(response, findings []byte, notice *UploadNotice) []byte
 }
 
-// UploadNotice tells whoever has uploaded a theme what was found in its manifest. All of
+// UploadNotice tells the uploader of a theme what was found in its manifest. All of
 // it is text, and may be hostile: it has what the theme's author wrote.
 type UploadNotice struct {
 	Title    string // Theme manifest: 3 findings

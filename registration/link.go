@@ -24,7 +24,7 @@ const (
 )
 
 // Link is what the link of a mail carries: a token that registers one reader for one event,
-// whoever has it. It has nothing of theirs in it.
+// the reader who has it. It has nothing of theirs in it.
 type Link struct {
 	Key   []byte // the site's
 	Token string // as NewLink wrote it, or anything else
@@ -99,7 +99,7 @@ func (r *Readers) Invite(ctx context.Context, site, slug, email string, key []by
 
 // RegisterByLink is Register for a reader who came by the link of a mail. A link that is not
 // theirs, or not of this event, changes nothing, and neither does one that is older than what the
-// reader did since, so that whoever cancels stays so when the page is loaded again.
+// reader did since, so that a cancellation stands when the page is loaded again.
 func (r *Readers) RegisterByLink(ctx context.Context, site, slug string, reader Reader, link Link) (Registration, error) {
 	return r.register(ctx, site, slug, reader, func(b *booking) (bool, error) {
 		made, ok := link.opens(b.key.event, reader.Email, b.now)

@@ -1,6 +1,6 @@
 // Package registration keeps who has registered for events (docs/registration.md).
 //
-// [Readers] is for readers, who register and cancel, and [GuestList] for the staff. Whoever changes
+// [Readers] is for readers, who register and cancel, and [GuestList] for the staff. Anyone who changes
 // a registration does so in one way, in which the number of registrations is never more than
 // the event has places for. What follows from a change on the platform, the labels of members, is
 // work of the kind [Kind]. [Forgetter] removes who registrants were once their members are deleted.

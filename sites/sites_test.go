@@ -200,7 +200,7 @@ func TestRemove(t *testing.T) {
 		}
 		must(t, store.MarkPurged(t.Context(), Site{Name: "daily", Revision: mine.Revision - 1}))
 		if err := store.Add(t.Context(), site("daily")); !errors.Is(err, ErrLeaving) {
-			t.Errorf("purged by whoever claimed an earlier one: %v", err)
+			t.Errorf("purged by the one that claimed an earlier one: %v", err)
 		}
 		if _, err := db.Write.ExecContext(t.Context(), `UPDATE sites SET labels = ' acme ' WHERE name = 'daily'`); err != nil { // as an edge of an earlier release leaves it
 			t.Fatalf("db.Write.ExecContext: %v", err)
@@ -209,7 +209,7 @@ func TestRemove(t *testing.T) {
 		var labels string
 		must(t, store.db.Read.QueryRowContext(t.Context(), `SELECT labels FROM sites WHERE name = 'daily'`).Scan(&labels))
 		if labels != "" {
-			t.Errorf("the purged site has the labels %q, want none for whoever adds the name again", labels)
+			t.Errorf("the purged site has the labels %q, want none for one who adds the name again", labels)
 		}
 		again := site("daily")
 		again.Hosts = []string{"new.example"}
@@ -226,7 +226,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// An edge that asks for changes sees each, whoever made it, and nothing twice.
+// An edge that asks for changes sees each, no matter who made it, and nothing twice.
 func TestChanges(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)

@@ -49,7 +49,7 @@ func (e *ArchiveError) Error() string {
 	return shown(e.Entry) + " " + e.Problem
 }
 
-// Finding is what it is to whoever uploaded the zip, where Ghost took it.
+// Finding is what the uploader of the zip sees, where Ghost took it.
 func (e *ArchiveError) Finding() manifest.Finding {
 	return manifest.Finding{Field: "manifest", Message: "the theme's zip is not read: " + e.Error(), Severity: manifest.Error}
 }

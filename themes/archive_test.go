@@ -434,7 +434,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Whatever is uploaded, there is an answer, and it is of a known kind.
+// Whatever is uploaded, there is a response, and it is of a known kind.
 func FuzzReadZip(f *testing.F) {
 	f.Add([]byte("manifest_version: 1"))
 	f.Add(zipOf(f))

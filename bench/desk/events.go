@@ -64,7 +64,7 @@ type editor struct {
 	edge, cookie string
 }
 
-// ask sends a request to a page of the desk, and returns the answer and its body as it came.
+// ask sends a request to a page of the desk, and returns the response and its body as it came.
 func (e editor) ask(ctx context.Context, method, target string, body any) (*http.Response, []byte, error) {
 	var text []byte
 	if body != nil {

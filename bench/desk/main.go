@@ -7,7 +7,7 @@
 // It needs wrk (apt-get install wrk), uses loopback only, and takes about three minutes.
 // Behind Caddy is a server that answers at once, so that Caddy is what is measured. If
 // LYCHGATE_TEST_GHOST is what e2e/ghost/start prints, it says what Ghost itself takes for
-// the answer to which a script is added.
+// the response to which a script is added.
 //
 //	go run ./bench/desk -pages
 //

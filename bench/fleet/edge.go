@@ -157,7 +157,7 @@ func (e *edge) serves(ctx context.Context, host string) (bool, error) {
 		return false, err
 	}
 	defer response.Body.Close()
-	// The bench itself is one reader: being refused is an answer of the site's.
+	// The bench itself is one reader: being refused is a response of the site's.
 	return response.StatusCode == http.StatusOK || response.StatusCode == http.StatusTooManyRequests, nil
 }
 

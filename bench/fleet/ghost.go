@@ -8,7 +8,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/standin"
 )
 
-// ghostTime is how long a stand-in takes for each answer.
+// ghostTime is how long a stand-in takes for each response.
 const ghostTime = 5 * time.Millisecond
 
 // withGhosts writes a file of sites for `caddy lychgate site add --from-csv`. The options are

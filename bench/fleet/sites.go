@@ -28,7 +28,7 @@ type storedEdge struct {
 	sites     int
 	database  string
 	added     time.Duration // how long adding the sites took
-	ready     time.Duration // from the start to the answer to a lookup
+	ready     time.Duration // from the start to the response to a lookup
 	heap, rss int64
 	rates     []float64
 }

@@ -1,7 +1,7 @@
 // Command manifest measures theme_manifest: how long a manifest takes to be
 // validated, beside what yaml.v3 needs just to parse it into nodes, and how long
 // the upload of a theme takes through the edge, beside a plain reverse_proxy.
-// Caddy and whoever uploads run in this process.
+// Caddy and the uploaders run in this process.
 //
 //	go run ./bench/manifest
 //

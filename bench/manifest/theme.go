@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Its finding shows in the answer to an upload that it was read.
+// Its finding shows in the response to an upload that it was read.
 const (
 	aManifest = `manifest_version: 1
 events:

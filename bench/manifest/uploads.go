@@ -82,7 +82,7 @@ func uploads(ctx context.Context, folder string) error {
 	return u.profile(ctx)
 }
 
-// sink reads an upload and gives the answer that Ghost would.
+// sink reads an upload and gives the response that Ghost would.
 func (u *uploader) sink(w http.ResponseWriter, r *http.Request) {
 	buffer := make([]byte, 64<<10) // as much as Ghost reads at once
 	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, buffer)

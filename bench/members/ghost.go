@@ -85,7 +85,7 @@ func (g *ghost) addMember(ctx context.Context, email string) (string, error) {
 // answers take.
 type stopwatch struct {
 	server *httptest.Server
-	nanos  atomic.Int64 // of all answers since it was last read
+	nanos  atomic.Int64 // of all responses since it was last read
 	asked  atomic.Int64
 }
 
@@ -104,7 +104,7 @@ func newStopwatch(g *ghost) (*stopwatch, error) {
 	}
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		// The edge has the answer only once this has returned, so the time is
+		// The edge has the response only once this has returned, so the time is
 		// there before anybody asks for it.
 		response := httptest.NewRecorder()
 		proxy.ServeHTTP(response, r)

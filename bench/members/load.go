@@ -54,7 +54,7 @@ func dial(port int) (*caller, error) {
 
 func (c *caller) close() { c.conn.Close() }
 
-// call sends a request to the members API and returns how long the answer
+// call sends a request to the members API and returns how long the response
 // took. Anything but success is an error.
 func (c *caller) call(method, path, body string) (time.Duration, error) {
 	c.out.Reset()
@@ -99,7 +99,7 @@ func (c *caller) readAnswer() error {
 		}
 	}
 	if length < 0 {
-		return errors.New("an answer without its length")
+		return errors.New("a response without its length")
 	}
 	if cap(c.body) < length {
 		c.body = make([]byte, length)

@@ -54,7 +54,7 @@ func (API) Routes() []caddy.AdminRoute {
 	}
 }
 
-// health is the answer to a health check.
+// health is the response to a health check.
 type health struct {
 	Healthy bool          `json:"healthy"`
 	Store   database.Kind `json:"store"` // or "none"

@@ -30,7 +30,7 @@ func runningPending() (*app.App, pending.View, bool) {
 	return running, v, err == nil
 }
 
-// maxBehind bounds how many sites in the store are in an answer.
+// maxBehind bounds how many sites in the store are in a response.
 const maxBehind = 100
 
 // sitesOf selects the site that a request names. Without one it selects all of the

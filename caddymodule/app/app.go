@@ -127,7 +127,7 @@ func (a *App) CheckRoutes() (err error) {
 	return err
 }
 
-// warningsOfHosts are about hosts that no site has. It takes an answer of the store, if it
+// warningsOfHosts are about hosts that no site has. It takes a response of the store, if it
 // may have the site.
 func (a *App) warningsOfHosts() []config.Warning {
 	if !a.Edge.KnowsAllSites() {

@@ -25,7 +25,7 @@ const backupKey = "a-key-for-trying-0123456789abcdef"
 const backupConfig = "{\n{{global}}\nlychgate {\nstore sqlite {{folder}}/lychgate.db\nsite daily {\nhosts localhost\nplatform none\nintegration crm {\nkey " + backupKey + "\n}\n}\n}\n}\n" +
 	"http://localhost:{{port}} {\nmembers_api {\nlimit 60000 1m\n}\n}\n"
 
-// memberOf sends a request of the CRM's to an edge, and returns the answer.
+// memberOf sends a request of the CRM's to an edge, and returns the response.
 func memberOf(edge *caddytest.Edge, client *http.Client, method, path, body string) (status int, text string, err error) {
 	request, err := http.NewRequest(method, "http://localhost:"+edge.Port+"/integration/members"+path, strings.NewReader(body))
 	if err != nil {
@@ -152,7 +152,7 @@ func TestBackupUnderWrites(t *testing.T) {
 	}
 }
 
-// Whoever cannot be given a backup learns why, and what else to keep.
+// Anyone who cannot be given a backup learns why, and what else to keep.
 func TestBackup(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	file := filepath.Join(folder, "lychgate.db")

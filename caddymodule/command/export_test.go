@@ -226,7 +226,7 @@ func TestExportToFile(t *testing.T) {
 	}
 }
 
-// Whoever waits for an export knows at once, and on a terminal sees how far it is.
+// Anyone who waits for an export knows at once, and on a terminal sees how far it is.
 // The bar does not stand amid the members.
 func TestExportOnTerminal(t *testing.T) {
 	script, err := exec.LookPath("script")

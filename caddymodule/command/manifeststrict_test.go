@@ -163,7 +163,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// Whoever edits a theme sees what each change does, until Ctrl-C.
+// Anyone who edits a theme sees what each change does, until Ctrl-C.
 func TestManifestWatch(t *testing.T) {
 	caddy := caddytest.Build(t)
 	clock := regexp.MustCompile(`——— \d\d:\d\d:\d\d ———`)

@@ -62,7 +62,7 @@ func (s *siteStore) importMembers(ctx context.Context, out io.Writer, anew bool)
 		fmt.Fprintf(out, "Skipped %s: another member has its email here, in another spelling. Change one of the two in %s.\n", id, s.platform.Title())
 	}
 	for _, id := range result.Failed {
-		fmt.Fprintf(out, "Skipped %s: it could not be looked at now. Run the import again.\n", id)
+		fmt.Fprintf(out, "Skipped %s: cannot compare it now. Run the import again.\n", id)
 	}
 	if err != nil {
 		return fmt.Errorf("the import ended early, so run it again to go on from there: %w", err)

@@ -41,7 +41,7 @@ func init() {
 // for pages of any origin that asks and offers to open the inbox.
 //
 // The placeholders `{http.lychgate.site}`, the site's name, and
-// `{http.lychgate.provider}`, the answer, empty for null, are set for lookups
+// `{http.lychgate.provider}`, the response, empty for null, are set for lookups
 // and for requests on the members paths.
 type InboxProvider struct {
 	// Path is where lookups are answered. All but its last segment is taken as
@@ -57,11 +57,11 @@ type InboxProvider struct {
 	// is redirected when its domain is not valid. Default: `/`.
 	RejectTo string `json:"reject_to,omitempty"`
 
-	// CacheTTL is how long an answer is kept at most, and how long a browser may
+	// CacheTTL is how long a response is kept at most, and how long a browser may
 	// keep it. Default: 24h.
 	CacheTTL config.Duration `json:"cache_ttl,omitempty"`
 
-	// CacheSize is how many answers are kept, up to 10000000. The cache is
+	// CacheSize is how many responses are kept, up to 10000000. The cache is
 	// shared with all handlers that have the same TTL and size. Default:
 	// 1000000.
 	CacheSize int64 `json:"cache_size,omitempty"`

@@ -32,9 +32,9 @@ func init() {
 }
 
 // StaffDesk gives the publication's staff their pages, below `/ghost/lychgate/desk/`:
-// the themes with their Manifest Status, integrations, and what is pending. Whoever is signed in to
+// the themes with their Manifest Status, integrations, and what is pending. Anyone who is signed in to
 // Ghost's admin needs no other password. All other requests pass through untouched, but
-// for one with which Ghost's admin asks for its configuration: to Ghost's answer a script
+// for one with which Ghost's admin asks for its configuration: to Ghost's response a script
 // is added, which shows the pages and each theme's Manifest Status there.
 type StaffDesk struct {
 	// Path is that of Ghost's admin. Default: `/ghost`.
@@ -214,7 +214,7 @@ func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 	return &api.EventsSite{Site: site.Themes(), Host: host, Events: h.events.Service, Guests: h.events.Guests, Members: site.Platform}
 }
 
-// changes reports whether a request is the one whose answer gets a script, and how.
+// changes reports whether a request is the one whose response gets a script, and how.
 func (h *StaffDesk) changes(r *http.Request) (*platform.AdminScript, bool) {
 	if !h.showsInAdmin() || !h.settings[strings.TrimPrefix(r.URL.Path, h.Path)] || !routes.Below(r.URL.Path, h.Path) {
 		return nil, false

@@ -31,7 +31,7 @@ func init() {
 // known-good copy in the store of the `lychgate` app.
 //
 // Uploads to Ghost's own `/ghost/api/admin/themes/upload/` are passed on, and
-// what was found is added to Ghost's answer as `_errors`, and as a warning that
+// what was found is added to Ghost's response as `_errors`, and as a warning that
 // Ghost's admin shows in its dialog; when a theme is deleted
 // in Ghost, what is kept of it is cleared. Below
 // `/ghost/lychgate/themes` it tells the publication's staff what is kept, and

@@ -414,7 +414,7 @@ func (e *edge) heap(t *testing.T) int {
 	return bytes
 }
 
-// read decodes an answer of Caddy's admin API.
+// read decodes a response of Caddy's admin API.
 func (e *edge) read(t *testing.T, path string, into any) {
 	t.Helper()
 	client := e.admin()

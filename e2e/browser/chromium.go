@@ -113,7 +113,7 @@ func (t *chromiumTab) listen(event any) {
 }
 
 func (t *chromiumTab) Problems() ([]string, error) {
-	// All that the page has caused is heard before the answer to a command.
+	// All that the page has caused is heard before the response to a command.
 	if _, err := t.Evaluate("''"); err != nil {
 		return nil, err
 	}

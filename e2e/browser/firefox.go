@@ -237,7 +237,7 @@ func (t *firefoxTab) Navigate(url string) error {
 }
 
 func (t *firefoxTab) Problems() ([]string, error) {
-	// All that the page has caused is heard before the answer to a command.
+	// All that the page has caused is heard before the response to a command.
 	_, err := t.Evaluate("''")
 	return slices.Clone(t.errors[t.context]), err
 }

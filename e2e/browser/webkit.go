@@ -258,7 +258,7 @@ func (t *webKitTab) Problems() ([]string, error) { return nil, nil }
 // Close leaves the window to the next page.
 func (t *webKitTab) Close() {}
 
-// scriptTime is how long an answer of a script is waited for. WebKit never answers
+// scriptTime is how long a response of a script is waited for. WebKit never answers
 // a script whose page it has put into its cache of pages meanwhile, not even that
 // the script's time is up.
 const scriptTime = 30 * time.Second

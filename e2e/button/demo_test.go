@@ -134,7 +134,7 @@ func (p *page) audit(axe string) {
 	p.T.Logf("axe-core: %d rules passed, %d violated, %d undecided", result.Passes, len(result.Violations), len(result.Incomplete))
 }
 
-// Whoever tries the demo page sees what came of each lookup, refused ones
+// Anyone who tries the demo page sees what came of each lookup, refused ones
 // included, and the page stands still meanwhile.
 func TestDemoListsLookups(t *testing.T) {
 	p := open(t, demo)

@@ -107,7 +107,7 @@ func TestFormLooksUpWhileTyping(t *testing.T) {
 	diff(t, "requests", 1, p.advance(10_000))
 }
 
-// Whoever submits before the pause is over gets the button after it.
+// Anyone who submits before the pause is over gets the button after it.
 func TestFormIsSubmittedAtOnce(t *testing.T) {
 	p := visit(t, sourceForm+formsScript+members, before(clock))
 	p.fill("jane@workspace.example")

@@ -83,7 +83,7 @@ func front(t *testing.T, ghost string, portal []byte) string {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host
-			r.Out.Header.Del("Accept-Encoding") // so that the answer can be read
+			r.Out.Header.Del("Accept-Encoding") // so that the response can be read
 		},
 		ModifyResponse: func(response *http.Response) error {
 			kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
@@ -161,7 +161,7 @@ func asOwner(t *testing.T, ghost string) func(method, path string, body any) {
 		if err != nil {
 			t.Fatalf("client.Do: %v", err)
 		}
-		// Ghost keeps the end of the answer until it has stored the session.
+		// Ghost keeps the end of the response until it has stored the session.
 		text, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode >= 300 {

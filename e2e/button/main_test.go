@@ -131,7 +131,7 @@ const clock = `
 		window.setTimeout = (run, ms = 0) => { probe.timers.push({id: ++id, at: probe.now + ms, run}); return id; };
 		window.clearTimeout = id => { probe.timers = probe.timers.filter(t => t.id !== id); };
 		const send = window.fetch;
-		// An answer is settled when its body has been read.
+		// A response is settled when its body has been read.
 		window.fetch = async (url, options) => {
 			probe.fetches.push(String(url));
 			try {

@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// The five rules for whoever builds an inbox button (docs/inbox_button.md, "When it
+// The five rules for building an inbox button (docs/inbox_button.md, "When it
 // is shown" and "What leaves the page").
 
 const script = `<script src="/ghost/lychgate/inbox-button.js" defer></script>`
@@ -34,7 +34,7 @@ func (p *page) advance(ms int) int {
 	return js[int](p, "probe.advance(%d)", ms)
 }
 
-// settled waits for the answers to all requests, or their failures, and for
+// settled waits for the responses to all requests, or their failures, and for
 // what the page makes of them.
 func (p *page) settled() {
 	p.T.Helper()
@@ -93,7 +93,7 @@ func TestRule2WaitsForTheEndOfTyping(t *testing.T) {
 	}
 }
 
-// Whoever has gone on typing does not see what was meant for an earlier domain.
+// Anyone who has gone on typing does not see what was meant for an earlier domain.
 func TestLateAnswerIsForItsOwnDomain(t *testing.T) {
 	release := make(chan struct{})
 	s := newStandIn(t, element, func(w http.ResponseWriter, r *http.Request) {
@@ -237,7 +237,7 @@ func TestRule3FailureIsSilence(t *testing.T) {
 }
 
 // A reader who leaves the page during a lookup, and comes back to it as it was,
-// has the button: what was broken off is no answer.
+// has the button: what was broken off is no response.
 func TestLookupThatIsBrokenOff(t *testing.T) {
 	const breakOff = `{
 		const send = window.fetch;

@@ -97,7 +97,7 @@ func (s *site) caller(email string) *caller {
 	return c
 }
 
-// ask sends a request, and returns the status and the text of the answer.
+// ask sends a request, and returns the status and the text of the response.
 func (c *caller) ask(method, path, contentType string, body io.Reader) (int, string) {
 	c.site.t.Helper()
 	request, err := http.NewRequestWithContext(c.site.t.Context(), method, c.site.base+path, body)

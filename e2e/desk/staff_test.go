@@ -8,7 +8,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
-// api asks Ghost's Admin API from a page of Ghost Admin, and returns the answer's status
+// api asks Ghost's Admin API from a page of Ghost Admin, and returns the response's status
 // and text.
 func api(p *browser.Page, method, path, body string) (status int, text string) {
 	return ghosttest.Settled(func() (int, string) { return apiOnce(p, method, path, body) })

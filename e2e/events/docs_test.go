@@ -49,7 +49,7 @@ func TestDocumentedTheme(t *testing.T) {
 	}
 }
 
-// The answers that docs/events.md prints are those of the edge, but for what each event has
+// The responses that docs/events.md prints are those of the edge, but for what each event has
 // of its own: its ID, and when it was changed.
 func TestDocumentedAnswers(t *testing.T) {
 	s := newSite(t, "")

@@ -118,7 +118,7 @@ func TestElementLooks(t *testing.T) {
 	}
 }
 
-// What a reader presses is asked for once, and its answer shown. While the edge cannot answer,
+// What a reader presses is asked for once, and its response shown. While the edge cannot answer,
 // they are told so, and it is asked again.
 func TestElementFlow(t *testing.T) {
 	away := response{503, map[string]any{"message": "Ghost could not be asked who you are."}, http.Header{"Retry-After": {"60"}}}
@@ -156,7 +156,7 @@ func TestElementFlow(t *testing.T) {
 	diff(t, "address", "?a=b&action=signup#c", browser.JS[string](p, "location.search + location.hash"))
 }
 
-// A reader whose press has no answer yet goes on with other things meanwhile, and no press is lost.
+// A reader whose press has no response yet goes on with other things meanwhile, and no press is lost.
 func TestElementRetries(t *testing.T) {
 	away := func(seconds string) response {
 		return response{503, map[string]any{"message": "Away."}, http.Header{"Retry-After": {seconds}}}

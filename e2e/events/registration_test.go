@@ -30,7 +30,7 @@ func (s *site) newReader(path string) *reader {
 	return r
 }
 
-// do sends what a script of the site's pages would, and returns the answer.
+// do sends what a script of the site's pages would, and returns the response.
 func (r *reader) do(method, path string) (status int, body string) {
 	r.site.t.Helper()
 	request, err := http.NewRequestWithContext(r.site.t.Context(), method, r.site.base+path, nil)

@@ -118,7 +118,7 @@ func (s *site) do(method, path, contentType string, body io.Reader) (content str
 	return string(text), response.Header
 }
 
-// send sends JSON, nil for none, and reads the answer, unless into is nil.
+// send sends JSON, nil for none, and reads the response, unless into is nil.
 func (s *site) send(method, path string, body, into any) {
 	s.t.Helper()
 	var content io.Reader

@@ -29,7 +29,7 @@ const (
 	adminServer = "admin"
 )
 
-// exchange is a request and its answer, as caddymodule's tests write them.
+// exchange is a request and its response, as caddymodule's tests write them.
 type exchange struct {
 	Server        string      `json:"server"` // edgeServer or adminServer
 	Method        string      `json:"method"`
@@ -53,7 +53,7 @@ const (
 // where a request to one of the document's paths is not for the edge.
 const passedThrough = http.StatusTeapot
 
-// undocumented are headers that may be in any answer: those of Go's HTTP server,
+// undocumented are headers that may be in any response: those of Go's HTTP server,
 // and those that tests have other handlers of Caddy add.
 var undocumented = []string{"Connection", "Content-Length", "Date", "Server", "Vary", "X-Answer"}
 
@@ -253,7 +253,7 @@ func (c *comparison) isNew(operation responseKey, header http.Header, rest ...st
 	return !there
 }
 
-// compareAnswer lists what is wrong with an answer.
+// compareAnswer lists what is wrong with a response.
 func compareAnswer(request *openapi3filter.RequestValidationInput, e *exchange) []error {
 	if request.Route.Operation == nil {
 		return []error{errors.New("the document does not say how other methods are answered")}
@@ -285,8 +285,8 @@ func compareAnswer(request *openapi3filter.RequestValidationInput, e *exchange) 
 			errs = append(errs, errors.New("there is a body"))
 		}
 	}
-	// The library does not look at answers to HEAD at all, so it gets the
-	// answer as one to GET.
+	// The library does not look at responses to HEAD at all, so it gets the
+	// response as one to GET.
 	plain := *request
 	plain.Request = request.Request.Clone(context.Background())
 	plain.Request.Method = http.MethodGet
@@ -350,7 +350,7 @@ func (c *comparison) report(w io.Writer) int {
 	return findings
 }
 
-// documented lists all answers in the document.
+// documented lists all responses in the document.
 func (c *comparison) documented() []responseKey {
 	var all []responseKey
 	for _, p := range c.paths {

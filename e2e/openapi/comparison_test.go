@@ -29,7 +29,7 @@ func newTestComparison(t *testing.T, server string) *comparison {
 const member = `{"guid":"01a1fdbe-554f-711b-b621-fe416d154f7d","email":"jane@example.com","name":"","is_subscribed":true,"note":"","labels":["VIP"],` +
 	`"tier_id":null,"member_id":null,"status":"free","created_at":"2026-11-21T10:54:31Z","updated_at":"2026-11-21T10:54:31Z"}`
 
-// made is a create and its answer, looked is a lookup; neither is wrong.
+// made is a create and its response, looked is a lookup; neither is wrong.
 func made() *exchange {
 	return &exchange{
 		Server: edgeServer, Method: "POST", Target: "/integration/members",
@@ -82,7 +82,7 @@ func header(name string, values ...string) func(*exchange) {
 	}
 }
 
-// Whatever is wrong with an answer is found, and nothing else.
+// Whatever is wrong with a response is found, and nothing else.
 func TestComparison(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -87,7 +87,7 @@ func fromHere(r *http.Request) (fetchSite string, err error) {
 	// (Fetch Metadata; Fetch, section 3.2).
 	fetchSite = r.Header.Get("Sec-Fetch-Site")
 	unsafe := r.Method != http.MethodGet && r.Method != http.MethodHead
-	// Whoever follows a link is where an address typed in leads. A page in a frame is not.
+	// Anyone who follows a link is where an address typed in leads. A page in a frame is not.
 	if isLink := !unsafe && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"; isLink && fetchSite != "same-origin" {
 		fetchSite = "none"
 	}

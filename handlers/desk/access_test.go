@@ -124,7 +124,7 @@ func TestThemesAreUploadedByThoseWhoMay(t *testing.T) {
 	}
 }
 
-// A page of another site changes nothing here and reads nothing, whoever looks at it.
+// A page of another site changes nothing here and reads nothing, no matter who looks at it.
 func TestRequestsOfOtherSites(t *testing.T) {
 	h := newHarness(t)
 	h.Declare(desktest.Top)
@@ -160,7 +160,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}
 }
 
-// Every answer keeps scripts of others out, and pages and redirections are kept nowhere.
+// Every response keeps scripts of others out, and pages and redirections are kept nowhere.
 func TestHeaders(t *testing.T) {
 	h := newHarness(t)
 	const (

@@ -11,7 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// Ghost's own admin is told what to show whoever is signed in, and of nothing that their
+// Ghost's own admin is told what to show the user who is signed in, and of nothing that their
 // role may not see. What fails is told in JSON, with no word of the cause.
 func TestWhatGhostsAdminShows(t *testing.T) {
 	const (

@@ -45,7 +45,7 @@ func TestAddAdminScript(t *testing.T) {
 		name     string
 		method   string
 		response recorded
-		want     recorded // the same as the answer if it has no status
+		want     recorded // the same as the response if it has no status
 	}{
 		{
 			"plain", "GET",
@@ -111,7 +111,7 @@ func TestAddAdminScript(t *testing.T) {
 				t.Errorf("response (-want +got):\n%.2000s", diff)
 			}
 			if got := r.Header.Get("Accept-Encoding"); got != "gzip, br" {
-				t.Errorf("whoever compresses the answer is told %q", got)
+				t.Errorf("the one who compresses the response is told %q", got)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Package desk answers what the publication's staff see of Lychgate: pages below the
-// path of the platform's admin, for whoever is signed in there (docs/staff_desk.md).
+// path of the platform's admin, for users who are signed in there (docs/staff_desk.md).
 package desk
 
 import (

@@ -108,7 +108,7 @@ func hidden(page shown, name string) string {
 	return ""
 }
 
-// Who gets another type after the answer to the first save was lost goes on with the event
+// Who gets another type after the response to the first save was lost goes on with the event
 // that this save made.
 func TestTypeAfterALostAnswer(t *testing.T) {
 	for _, test := range []struct {
@@ -154,7 +154,7 @@ func TestTypeAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// A form that is sent again, because its answer was lost or by the browser's Back, makes no
+// A form that is sent again, because its response was lost or by the browser's Back, makes no
 // second event and no second post.
 func TestFormThatIsSentAgain(t *testing.T) {
 	h := newHarness(t)

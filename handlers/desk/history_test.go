@@ -13,7 +13,7 @@ import (
 // timeOfDeed is the time of an entry of a history on a page.
 var timeOfDeed = regexp.MustCompile(`[0-9]+ [A-Z][a-z]+ [0-9]+, [0-9:]+ UTC :`)
 
-// A slot says who chose its post, whoever is looking.
+// A slot says who chose its post, no matter who is looking.
 func TestHistoryOfASlot(t *testing.T) {
 	h := newsroom(t)
 	h.post("curation", "Editor", "theme", "nightly", "slot", "top/lead", "post", "3")

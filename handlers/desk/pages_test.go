@@ -77,7 +77,7 @@ func TestThemesPage(t *testing.T) {
 func TestRefreshOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		source themes.Source
-		status int // of the answer to the form
+		status int // of the response to the form
 		says   string
 	}{
 		"valid":    {desktest.Source("manifest_version: 1\n"+curated, nil), 303, "nightly was refreshed. Its manifest is valid, and in use now."},

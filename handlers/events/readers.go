@@ -32,7 +32,7 @@ const (
 	// eventsPerPage is how many events a page has, unless the reader asks for another number.
 	eventsPerPage = 100
 
-	// keepEvents is how long browsers and proxies may keep an answer.
+	// keepEvents is how long browsers and proxies may keep a response.
 	keepEvents = "public, max-age=30"
 
 	calendarType = "text/calendar; charset=utf-8"
@@ -140,7 +140,7 @@ func (h *Readers) respond(r *http.Request, site string, feed func() (*events.Fee
 	return of.List(r.Context(), site, site, asked.query, asked.form)
 }
 
-// writeEvents writes an answer, or that the reader has it.
+// writeEvents writes a response, or that the reader has it.
 func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, response *events.Response) {
 	header := w.Header()
 	if header.Add("Vary", "Accept-Encoding"); takesGzip(r.Header) {
@@ -193,12 +193,12 @@ func takesGzip(header http.Header) bool {
 const busyRetry = 5 * time.Second
 
 const (
-	// chunkTime is how long a reader may take for the next chunk of an answer, of 32 KB, and
+	// chunkTime is how long a reader may take for the next chunk of a response, of 32 KB, and
 	// urgentTime how long for a whole one while others are refused for want of memory.
 	chunkTime  = 10 * time.Second
 	urgentTime = 5 * time.Second
 
-	// graceTime and leastRate bound how long a reader may take for a whole answer: the time,
+	// graceTime and leastRate bound how long a reader may take for a whole response: the time,
 	// and a second for each so many bytes.
 	graceTime = 30 * time.Second
 	leastRate = 16 << 10
@@ -206,12 +206,12 @@ const (
 
 var errSlowReader = errors.New("the reader takes too long")
 
-// pacedWriter writes an answer, and fails if its reader takes too long: what it is read from
+// pacedWriter writes a response, and fails if its reader takes too long: what it is read from
 // is in memory as long.
 type pacedWriter struct {
 	http.ResponseWriter
 
-	size     int64 // of the answer, in bytes
+	size     int64 // of the response, in bytes
 	isUrgent func() bool
 	began    time.Time
 }

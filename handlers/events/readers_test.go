@@ -77,7 +77,7 @@ func (w *slowWriter) Write(chunk []byte) (int, error) {
 	return len(chunk), nil
 }
 
-// A reader who takes an answer slowly is cut off, and one on a slow line gets all of it.
+// A reader who takes a response slowly is cut off, and one on a slow line gets all of it.
 func TestSlowReaders(t *testing.T) {
 	tests := map[string]struct {
 		each     time.Duration // for 32 KB
@@ -136,7 +136,7 @@ func TestKeptListsAreSmall(t *testing.T) {
 	runtime.KeepAlive(of)
 }
 
-// One range of an answer is served. Of many, each of which would cost more than it asks for,
+// One range of a response is served. Of many, each of which would cost more than it asks for,
 // nothing is but the whole.
 func TestRangesOfEvents(t *testing.T) {
 	store, err := events.NewSQL(t.Context(), dbtest.SQLite(t))
@@ -158,7 +158,7 @@ func TestRangesOfEvents(t *testing.T) {
 	}
 }
 
-// A page is compressed once for all readers who take that, and each gets an answer that says which
+// A page is compressed once for all readers who take that, and each gets a response that says which
 // of the two it is.
 func TestCompressedEvents(t *testing.T) {
 	db := dbtest.SQLite(t)

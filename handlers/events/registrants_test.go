@@ -98,7 +98,7 @@ func (l *list) insert(n int, name string) {
 	}
 }
 
-// Staff's programs add, check in, remove and take back; each answer says what is so then.
+// Staff's programs add, check in, remove and take back; each response says what is so then.
 func TestRegistrantsOfPrograms(t *testing.T) {
 	l := openList(t, map[string]any{"max_attendees": 1.0})
 	jane := l.Ghost.EditMember("m1", func(m *platform.Member) { m.UUID, m.Email, m.Name = "uuid-jane", "jane@example.com", "Jane" })
@@ -315,7 +315,7 @@ func TestLongCSV(t *testing.T) {
 	download(&discard{ResponseWriter: httptest.NewRecorder(), err: errors.New("connection reset")})
 }
 
-// A page of a list of 5,000, a search in it, and the answer that nothing has changed are quick.
+// A page of a list of 5,000, a search in it, and the response that nothing has changed are quick.
 func TestLongListIsQuick(t *testing.T) {
 	l := openList(t, nil)
 	l.insert(5000, "Jane")

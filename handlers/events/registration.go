@@ -82,7 +82,7 @@ func (h *Registration) fail(w http.ResponseWriter, r *http.Request, site Registr
 	return f.Outcome
 }
 
-// sameOriginOnly keeps pages of other origins from loading an answer (Fetch, section 3.7).
+// sameOriginOnly keeps pages of other origins from loading a response (Fetch, section 3.7).
 func sameOriginOnly(w http.ResponseWriter) {
 	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 }
@@ -211,7 +211,7 @@ func readerOf(m platform.Reader) registration.Reader {
 	return reader
 }
 
-// registrationStatus is the status of an answer. Who only asks has a success; who wanted to
+// registrationStatus is the status of a response. Who only asks has a success; who wanted to
 // change something learns from it whether it is so.
 func registrationStatus(method string, isGuest bool, found registration.Registration) (int, api.Outcome) {
 	isDone := method == http.MethodGet || method == http.MethodHead ||
@@ -228,7 +228,7 @@ func registrationStatus(method string, isGuest bool, found registration.Registra
 	return http.StatusConflict, api.Rejected
 }
 
-// registrationJSON is the body of an answer (docs/registration.md#the-answer).
+// registrationJSON is the body of a response (docs/registration.md#the-endpoint).
 type registrationJSON struct {
 	State        messaging.State  `json:"state"`
 	Message      string           `json:"message"`

@@ -17,7 +17,7 @@ func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.
 	if !overlooked {
 		return next(w, r)
 	}
-	ctx, cancel := api.Outlive(r.Context()) // whoever asked may leave, and the platform does it all the same
+	ctx, cancel := api.Outlive(r.Context()) // the caller may leave, and the platform does it all the same
 	defer cancel()
 	response := &api.BufferedResponse{ResponseWriter: w, Max: api.BufferNothing}
 	defer func() { // also when the response does not get through, for which Caddy panics

@@ -17,7 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
-// However the answer to a change of many members ends, if it was one of success, the
+// However the response to a change of many members ends, if it was one of success, the
 // members are compared.
 func TestPass(t *testing.T) {
 	status := func(code int) api.Next {
@@ -56,7 +56,7 @@ func TestPass(t *testing.T) {
 			}
 			h := &API{Logger: zap.NewNop()}
 			ctx, leave := context.WithCancel(t.Context())
-			leave() // whoever asked has left by then
+			leave() // the caller has left by then
 			func() {
 				defer func() { _ = recover() }()
 				_ = h.Pass(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, test.path, nil), site, test.next)

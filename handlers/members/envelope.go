@@ -18,7 +18,7 @@ import (
 )
 
 // This file holds what every response of the members API looks like
-// (docs/members_api.md#answers).
+// (docs/members_api.md#responses).
 
 // envelope is the body of every response.
 type envelope struct {

@@ -166,8 +166,8 @@ func heapInUse() int64 {
 	return int64(stats.HeapInuse)
 }
 
-// However many uploads Ghost leaves without an answer, a few of them are scanned. An
-// upload that is not scanned goes on to Ghost, and its answer says so.
+// However many uploads Ghost leaves without a response, a few of them are scanned. An
+// upload that is not scanned goes on to Ghost, and its response says so.
 func TestUploadsScannedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &aStore{}
@@ -274,7 +274,7 @@ func TestScansEnd(t *testing.T) {
 	})
 }
 
-// A site has half of the scans at most, and whoever waits gets one when another
+// A site has half of the scans at most, and one that waits gets its turn when another
 // ends.
 func TestScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func (s *aStore) Clear(_ context.Context, _ themes.Sequence, _, name string) err
 	return nil
 }
 
-// An answer of Ghost's that is not what is expected goes through as it is, and
+// A response of Ghost's that is not what is expected goes through as it is, and
 // nothing is stored.
 func TestOddAnswers(t *testing.T) {
 	response := func(status int, contentType, body string) api.Next {
@@ -145,14 +145,14 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// recorded is what a client sees of an answer.
+// recorded is what a client sees of a response.
 type recorded struct {
 	Status int
 	Header map[string]string
 	Body   string
 }
 
-// finalAnswer leaves out what comes before the answer.
+// finalAnswer leaves out what comes before the response.
 type finalAnswer struct{ *httptest.ResponseRecorder }
 
 func (w finalAnswer) WriteHeader(status int) {

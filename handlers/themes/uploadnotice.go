@@ -19,7 +19,7 @@ const (
 	maxNoticedMessage = 400
 )
 
-// notice is what the platform's admin tells whoever uploaded a theme. It is nil if
+// notice is what the platform's admin tells the uploader of a theme. It is nil if
 // that is off, and where there is nothing to tell.
 func (h *API) notice(report themes.Report, kept *themes.Theme) *platform.UploadNotice {
 	if h.OmitsNotice || len(report.Findings) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/themes"
 )
 
-// Whoever uploads a theme with findings is told what becomes of event types and of Homepage
+// Anyone who uploads a theme with findings is told what becomes of event types and of Homepage
 // Curation, and of each finding where it is.
 func TestNotice(t *testing.T) {
 	declared := &manifest.Manifest{Events: &manifest.Events{}, Curation: &manifest.Curation{}}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Each outage is waited out for two seconds, and none for longer, whoever has failed before. A server that
+// Each outage is waited out for two seconds, and none for longer, no matter what failed before. A server that
 // refuses a connection is not waited for.
 func TestReconnector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

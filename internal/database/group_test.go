@@ -162,7 +162,7 @@ func TestSharedTransactionBreaks(t *testing.T) {
 	}
 }
 
-// Whoever leaves while others are at work is not kept waiting, and nothing is
+// Anyone who leaves while others are at work is not kept waiting, and nothing is
 // done.
 func TestLeavingBeforeTheTurn(t *testing.T) {
 	db := dbtest.SQLite(t)

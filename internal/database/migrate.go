@@ -65,7 +65,7 @@ func (s Schema) Migrate(ctx context.Context, db *DB) (err error) {
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	// SQLite has no lock that would span a migration and goose's own note of
-	// it. Whoever comes second fails, and finds everything done the next time.
+	// it. One that comes second fails, and finds everything done the next time.
 	for attempt := 1; ; attempt++ {
 		if isDone, err := s.isMigrated(ctx, db); err != nil || isDone {
 			return err

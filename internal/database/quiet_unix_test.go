@@ -36,7 +36,7 @@ func connPair(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-// Whether a connection is quiet is known at once, whoever is reading from it.
+// Whether a connection is quiet is known at once, also while another reads from it.
 func TestQuiet(t *testing.T) {
 	client, server := connPair(t)
 	read := make(chan error, 1)
@@ -105,7 +105,7 @@ func (c slowConn) Write(p []byte) (int, error) {
 		return c.TCPConn.Write(p)
 	}
 	select {
-	case <-c.again: // of an answer before
+	case <-c.again: // of a response before
 	default:
 	}
 	n, err := c.TCPConn.Write(p)
@@ -117,7 +117,7 @@ func (c slowConn) Write(p []byte) (int, error) {
 }
 
 // A connection from which pgx goes on reading in the background is used again: nobody waits
-// for that reading, which would end with the next answer alone.
+// for that reading, which would end with the next response alone.
 func TestSlowWrites(t *testing.T) {
 	config, err := pgx.ParseConfig(dbtest.PostgresSource(t))
 	if err != nil {

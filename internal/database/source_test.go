@@ -21,7 +21,7 @@ func notes(t *testing.T) string {
 	return path
 }
 
-// Whoever names a source that cannot be one is told the path and what to write.
+// Anyone who names a source that cannot be one is told the path and what to write.
 func TestCheck(t *testing.T) {
 	folder, text := t.TempDir(), notes(t)
 	empty := filepath.Join(t.TempDir(), "empty.db")

@@ -12,7 +12,7 @@ type Code string
 
 // The codes.
 const (
-	Handled      Code = "handled" // of the members API, which tells it in an answer of success
+	Handled      Code = "handled" // of the members API, which tells it in a response of success
 	Invalid      Code = "invalid"
 	Malformed    Code = "malformed" // not even of the expected form
 	Unauthorized Code = "unauthorized"

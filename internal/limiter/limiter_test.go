@@ -38,7 +38,7 @@ func TestTryAcquireUpTo(t *testing.T) {
 	}
 }
 
-// Those who wait come in their order, but for one whose key has all its slots; whoever
+// Those who wait come in their order, but for one whose key has all its slots; one who
 // does not wait comes behind them, and one who leaves takes no slot along.
 func TestAcquireInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

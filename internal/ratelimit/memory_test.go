@@ -69,7 +69,7 @@ func TestMemoryLongWindow(t *testing.T) {
 	}
 }
 
-// A flood of addresses neither fills the memory nor forgets whoever came last.
+// A flood of addresses neither fills the memory nor forgets the one who came last.
 func TestMemoryForgetsTheIdlestFirst(t *testing.T) {
 	const maxKeys = 64 * 100
 	clock := new(clock)
@@ -98,7 +98,7 @@ func TestMemoryForgetsTheIdlestFirst(t *testing.T) {
 	}
 }
 
-// Whoever comes back after the times have gone round 32 bits is as good as new.
+// Anyone who comes back after the times have gone round 32 bits is as good as new.
 func TestMemoryLongIdleKeys(t *testing.T) {
 	clock := new(clock)
 	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 1, Window: time.Minute}, Clock: clock.now})

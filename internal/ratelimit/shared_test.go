@@ -88,7 +88,7 @@ func (c *countingScripts) Run(script, key string, args ...string) (string, error
 	return c.Scripts.Run(script, key, args...)
 }
 
-// Whoever was refused costs Redis nothing until there is an allowance again.
+// Anyone who was refused costs Redis nothing until there is an allowance again.
 func TestSharedRefusalsAskNobody(t *testing.T) {
 	scripts := &countingScripts{Scripts: newClient(t, redistest.Start(t))}
 	f := newFleet(t, 2, scripts, Limit{Requests: 3, Window: time.Hour}, nil)

@@ -1,6 +1,6 @@
 // Package redis is an edge's connection to the Redis that the edges of a fleet
 // share. Redis makes their rate limits exact and spares them lookups, and none of
-// them needs it: whoever asks waits for 50 milliseconds at most, and while Redis is away
+// them needs it: a caller waits for 50 milliseconds at most, and while Redis is away
 // nobody waits.
 package redis
 
@@ -28,7 +28,7 @@ const (
 	checkInterval = 5 * time.Second
 
 	// maxCalls bounds the calls under way. The connection has room for twice as many, and
-	// whoever finds it full would wait for longer than the timeout.
+	// one that finds it full would wait for longer than the timeout.
 	maxCalls = 512
 
 	// dialTimeout bounds how long connecting takes, and silence how long a connection
@@ -53,7 +53,7 @@ type Config struct {
 	// Cluster; or, with master_set, further Sentinels.
 	URL string
 
-	// Timeout is how long anybody waits for an answer. Default: 50 milliseconds.
+	// Timeout is how long anybody waits for a response. Default: 50 milliseconds.
 	Timeout time.Duration
 
 	// Logger gets a line when Redis goes away, and one when it is back, five of each
@@ -98,7 +98,7 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	option.Sentinel.ClientName, option.Sentinel.Dialer = option.ClientName, option.Dialer
 	option.ConnWriteTimeout = silence
 	option.DisableCache = true
-	option.DisableRetry = true // whoever asks does without Redis
+	option.DisableRetry = true // the caller does without Redis
 	option.AlwaysPipelining = true
 	option.PipelineMultiplex = -1 // one connection, so that what is asked at once is sent at once
 	option.ClusterOption.MaxMovedRedirections = maxRedirections
@@ -160,7 +160,7 @@ func (c *Client) Close() {
 func (c *Client) Up() bool { return c.live.Load() != nil }
 
 // Run runs a script of Lua on a key, and returns the text that it returns. Errors:
-// ErrAway, after Config.Timeout at most, and also for an answer that is an error: what is
+// ErrAway, after Config.Timeout at most, and also for a response that is an error: what is
 // sent here is never refused for what it says.
 func (c *Client) Run(script, key string, args ...string) (string, error) {
 	live := c.live.Load()

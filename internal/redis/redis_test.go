@@ -306,7 +306,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A Redis to which connecting takes longer than an answer may is found again.
+// A Redis to which connecting takes longer than a response may is found again.
 func TestSlowConnecting(t *testing.T) {
 	server := redistest.Start(t)
 	p := newProxy(t, server.Address)

@@ -94,7 +94,7 @@ func (s *saboteur) pass(client, upstream net.Conn) {
 	}
 }
 
-// A Sentinel that hangs, at once or in the middle of an answer, is left and asked anew: once
+// A Sentinel that hangs, at once or in the middle of a response, is left and asked anew: once
 // it answers, so does Redis.
 func TestSentinelThatHangs(t *testing.T) {
 	sentinel := redistest.StartSentinel(t, redistest.Start(t))

@@ -1,5 +1,5 @@
 // Package seal seals short secrets for a store, such as the keys of publishing
-// platforms, so that whoever gets hold of the store alone cannot read them.
+// platforms, so that someone who gets hold of the store alone cannot read them.
 //
 // A secret is sealed with XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03), with a key
 // that HKDF (RFC 5869) derives from the operator's secret. What it belongs to is bound

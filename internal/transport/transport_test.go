@@ -256,7 +256,7 @@ func TestResponses(t *testing.T) {
 		case "/nothing":
 			w.WriteHeader(http.StatusNoContent)
 		case "/echo":
-			sent, _ := io.ReadAll(r.Body) // before the answer: else the server closes the connection
+			sent, _ := io.ReadAll(r.Body) // before the response: else the server closes the connection
 			w.Write(sent)
 		case "/last":
 			w.Header().Set("Connection", "close")

@@ -440,7 +440,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 	}
 }
 
-// The platform may go on after its answer, so the members are compared again later.
+// The platform may go on after its response, so the members are compared again later.
 func TestCompareLater(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	edge := &comparing{b.Sync, t} // it compares on request only

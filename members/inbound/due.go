@@ -15,8 +15,8 @@ import (
 // This file says when all members of a site are compared, and by which process.
 
 const (
-	// waitingInterval is how often it is looked for comparisons that other
-	// processes have asked for, or have not ended.
+	// waitingInterval is how often a process looks for comparisons that others
+	// have asked for, or have not ended.
 	waitingInterval = 5 * time.Second
 
 	// compareTimeout is how long a process may take between two signs of life

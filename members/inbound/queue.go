@@ -17,7 +17,7 @@ type Queue struct {
 	owner func()             // refreshes what is in it
 }
 
-// setOwner is called by whoever refreshes the members from now on.
+// setOwner is called by the Sync that refreshes the members from now on.
 func (q *Queue) setOwner(refresh func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -152,7 +152,7 @@ func TestRefreshComingAndGoing(t *testing.T) {
 	})
 }
 
-// A webhook event of a new member arrives before the answer to the create. The member is
+// A webhook event of a new member arrives before the response to the create. The member is
 // stored once.
 func TestEventBeforeTheAnswer(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))

@@ -51,7 +51,7 @@ func (a attempt) keepsEmail() bool {
 }
 
 // awaited begins the text of an awaitedError.
-const awaited = "an earlier attempt had no answer, and may still arrive until "
+const awaited = "an earlier attempt had no response, and may still arrive until "
 
 // awaitedError means that a member may still turn up on the platform.
 type awaitedError struct{ until time.Time }

@@ -93,7 +93,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// Whoever has pending writes tried at once does not wait for the next probe.
+// Anyone who has pending writes tried at once does not wait for the next probe.
 func TestBreakerTryNow(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	asked(b, fmt.Errorf("down: %w", platform.ErrNoEffect))

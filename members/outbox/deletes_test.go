@@ -53,7 +53,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 			t.Fatalf("b.Service.Delete: %v", err)
 		}
 		b.Platform.Fail(func(method, _ string) error {
-			if method == "find" { // the last answer before the other edge has deleted it
+			if method == "find" { // the last response before the other edge has deleted it
 				old.Applied = 2
 				_, err := b.Store.MarkApplied(t.Context(), old, "other edge")
 				return err
@@ -67,7 +67,7 @@ func TestDeletedWhileItIsRead(t *testing.T) {
 }
 
 // A member that was deleted here stays deleted, although its create took effect without
-// an answer.
+// a response.
 func TestDeletedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.LoseResponses(true)
@@ -107,7 +107,7 @@ func TestRefusedDelete(t *testing.T) {
 	})
 }
 
-// A create and the delete after it take effect without an answer. The record is pending
+// A create and the delete after it take effect without a response. The record is pending
 // only until the platform says that the member is not there.
 func TestDeletedWithoutAnswers(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))

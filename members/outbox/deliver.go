@@ -135,7 +135,7 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 		if unsettled == nil {
 			return members.Delivered{Record: a.After, Queued: true}, nil
 		}
-		// A final refusal is the caller's answer, and the create stays queued. If the email could not
+		// A final refusal is the caller's response, and the create stays queued. If the email could not
 		// be settled yet, the caller's write is queued too.
 		if _, isFinal := errors.AsType[*refusedError](unsettled); a.isRetry || !isFinal && !isRefused(unsettled) {
 			err = unsettled

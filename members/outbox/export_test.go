@@ -10,7 +10,7 @@ const (
 	// BatchSize is how many records of a site are retried at a time.
 	BatchSize = batchSize
 
-	// MaxSilent is how many attempts may have no answer before the breaker opens.
+	// MaxSilent is how many attempts may have no response before the breaker opens.
 	MaxSilent = work.MaxUnanswered
 
 	// MaxAttempts bounds the attempts that are under way.

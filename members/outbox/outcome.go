@@ -83,7 +83,7 @@ func (s *site) markApplied(ctx context.Context, r members.Record, found platform
 }
 
 // appliedAgain is the problem of a record that is applied once more.
-const appliedAgain = "the platform has it, and gets it once more because an earlier attempt had no answer"
+const appliedAgain = "the platform has it, and gets it once more because an earlier attempt had no response"
 
 // forget deletes a record that the platform no longer has.
 func (s *site) forget(ctx context.Context, a attempt) {

@@ -38,7 +38,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// isFinal reports whether an error of a retry is the platform's final answer. That an email is
+// isFinal reports whether an error of a retry is the platform's final response. That an email is
 // taken is, once it was so at the attempt before too: its owner may have let go of it
 // between two of the questions that an attempt asks.
 func (a attempt) isFinal(err error) bool {

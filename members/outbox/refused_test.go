@@ -141,7 +141,7 @@ func TestRefusedAfterItWasQueued(t *testing.T) {
 	}
 }
 
-// What was refused is not sent again because an attempt before had no answer: with the fields that it was refused
+// What was refused is not sent again because an attempt before had no response: with the fields that it was refused
 // for left out, it would be half of a write.
 func TestRefusedAfterNoAnswer(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {

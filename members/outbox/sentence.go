@@ -11,7 +11,7 @@ import (
 var sentences = map[string]string{
 	errUnresponsive.Error(): "It has not answered lately, so this was not tried.",
 	errOverloaded.Error():   "Many platforms do not answer, so this was not tried yet.",
-	appliedAgain:            "It has the write, and gets it once more, because an earlier attempt had no answer.",
+	appliedAgain:            "It has the write, and gets it once more, because an earlier attempt had no response.",
 }
 
 // Sentence says to staff what the Problem of a pending record is, which has the errors of networks for
@@ -25,7 +25,7 @@ func Sentence(problem string) string {
 	case isRefusal:
 		return reason
 	case strings.HasPrefix(problem, awaited):
-		return "An earlier attempt had no answer, and may still arrive."
+		return "An earlier attempt had no response, and may still arrive."
 	}
 	return work.Unanswered
 }

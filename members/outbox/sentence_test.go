@@ -20,8 +20,8 @@ func TestSentence(t *testing.T) {
 		context.DeadlineExceeded.Error():                                     work.Unanswered,
 		errUnresponsive.Error():                                              "It has not answered lately, so this was not tried.",
 		errOverloaded.Error():                                                "Many platforms do not answer, so this was not tried yet.",
-		appliedAgain:                                                         "It has the write, and gets it once more, because an earlier attempt had no answer.",
-		(&awaitedError{time.Now()}).Error():                                  "An earlier attempt had no answer, and may still arrive.",
+		appliedAgain:                                                         "It has the write, and gets it once more, because an earlier attempt had no response.",
+		(&awaitedError{time.Now()}).Error():                                  "An earlier attempt had no response, and may still arrive.",
 		fmt.Errorf("deleting: %w", &platform.Refusal{Reason: "The member is locked."}).Error(): "The member is locked.",
 		(&members.TakenError{Reason: "Member already exists."}).Error():                        "Member already exists.",
 	} {

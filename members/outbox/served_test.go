@@ -71,7 +71,7 @@ func TestSiteRemovedWhileDelivering(t *testing.T) {
 	})
 }
 
-// removing is a platform whose site is removed by its first answer.
+// removing is a platform whose site is removed by its first response.
 type removing struct {
 	*platformtest.Platform
 	remove func()

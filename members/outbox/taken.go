@@ -78,7 +78,7 @@ func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Mem
 }
 
 // adopt updates a member of the platform that was created by an earlier
-// attempt, whose answer was lost.
+// attempt, whose response was lost.
 func (s applier) adopt(ctx context.Context, r members.Record, id string) (platform.Member, error) {
 	r.PlatformID = id
 	found, err := s.update(ctx, r)

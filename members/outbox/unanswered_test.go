@@ -13,11 +13,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// arrivalTime is how long an attempt without an answer may take to take effect
+// arrivalTime is how long an attempt without a response may take to take effect
 // (docs/guarantees.md#a-write).
 const arrivalTime = time.Minute
 
-// A create without an answer took effect with its first email. The member is not created
+// A create without a response took effect with its first email. The member is not created
 // a second time with the email that it got meanwhile.
 func TestRenamedBeforeItWasAnswered(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
@@ -38,7 +38,7 @@ func TestRenamedBeforeItWasAnswered(t *testing.T) {
 	})
 }
 
-// A create without an answer takes effect late, when the member is already deleted or
+// A create without a response takes effect late, when the member is already deleted or
 // has another email.
 func TestArrivesLate(t *testing.T) {
 	for _, test := range []struct {
@@ -79,7 +79,7 @@ func TestArrivesLate(t *testing.T) {
 	}
 }
 
-// An update without an answer takes effect after a later update that was answered. In the
+// An update without a response takes effect after a later update that was answered. In the
 // end the later one holds, here and on the platform.
 func TestUpdateArrivesLate(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {

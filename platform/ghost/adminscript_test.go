@@ -10,7 +10,7 @@ import (
 )
 
 // Ghost's admin loads the script; an extension of the operator's is loaded by that, with
-// its container where it was; and an answer that is not Ghost's stays as it is.
+// its container where it was; and a response that is not Ghost's stays as it is.
 func TestAdminScript(t *testing.T) {
 	const refused = "refused"
 	for response, want := range map[string]string{

@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	errTooLong  = errors.New("the answer is too large")
+	errTooLong  = errors.New("the response is too large")
 	errLongPage = errors.New("its list is longer than was asked for; does something in front of Ghost drop the query from a request?")
 )
 

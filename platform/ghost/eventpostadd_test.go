@@ -82,7 +82,7 @@ func TestRealAddPost(t *testing.T) {
 }
 
 // Whatever is lost while a post is added, it is there once, as it was asked for, with a tag
-// that is there once, and whoever asks hears its ID before it is changed.
+// that is there once, and the caller hears its ID before it is changed.
 func TestAddFaults(t *testing.T) {
 	lost, conflict := fault{isDone: true}, fault{status: 409, body: collided}
 	failure := errors.New("the lease is over")
@@ -90,7 +90,7 @@ func TestAddFaults(t *testing.T) {
 	known := []tag{{ID: "t1", Slug: "live-music", Name: "Live music"}, {ID: "t2", Slug: "choir", Name: "Choir"}}
 	for name, test := range map[string]struct {
 		faults  map[string][]fault
-		made    error // of whoever asks, for the first time
+		made    error // of the caller, for the first time
 		tags    []tag // that there are
 		want    []string
 		lookups int // of tags, 0 if they are not counted

@@ -342,7 +342,7 @@ func TestRealSlugOfTitle(t *testing.T) {
 			t.Errorf("c.postClient.call: %v", err)
 		}
 	})
-	if _, err := c.makeDraft(t.Context(), slug+"-2", platform.EventPost{Title: "Made later"}, false); err != nil { // as if the answer had been lost
+	if _, err := c.makeDraft(t.Context(), slug+"-2", platform.EventPost{Title: "Made later"}, false); err != nil { // as if the response had been lost
 		t.Fatalf("c.makeDraft: %v", err)
 	}
 	p, err := changePost(t, c, made.ID, func(p platform.EventPost) platform.EventPost {

@@ -36,8 +36,8 @@ type faulty struct {
 // fault is what is wrong with a request: it may be done before.
 type fault struct {
 	isDone bool
-	status int    // of the answer, 0 for none
-	body   string // of the answer
+	status int    // of the response, 0 for none
+	body   string // of the response
 	hangs  bool
 }
 
@@ -303,7 +303,7 @@ func TestLongHeads(t *testing.T) {
 	}
 }
 
-// Posts that nobody asked for are no answer.
+// Posts that nobody asked for are no response.
 func TestOtherPosts(t *testing.T) {
 	c, _ := listing(t, func(*http.Request) []any { return []any{map[string]any{"id": fmt.Sprintf("%024x", 2)}} })
 	if found, err := c.EventPosts(t.Context(), []string{fmt.Sprintf("%024x", 1)}); err == nil {
@@ -311,7 +311,7 @@ func TestOtherPosts(t *testing.T) {
 	}
 }
 
-// More changes of one second than fit into an answer hide no later one.
+// More changes of one second than fit into a response hide no later one.
 func TestManyChangesOfASecond(t *testing.T) {
 	left := 250
 	c, asked := listing(t, func(*http.Request) (list []any) {

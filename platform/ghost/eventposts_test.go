@@ -164,7 +164,7 @@ func TestRealDraftsMadeTwice(t *testing.T) {
 	}
 }
 
-// What was changed since a time is found, whoever changed it.
+// What was changed since a time is found, no matter who changed it.
 func TestRealChangedPosts(t *testing.T) {
 	c := newClient(t, realConfig(t))
 	slug := draftSlug(t, c)

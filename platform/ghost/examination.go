@@ -93,7 +93,7 @@ func (c *examiner) TestEvents(ctx context.Context, url string) (missing bool, er
 		return false, fmt.Errorf("registering a webhook: %w", err)
 	}
 	if len(test.Webhooks) != 1 {
-		return false, errors.New("registering a webhook: Ghost's answer has none")
+		return false, errors.New("registering a webhook: Ghost's response has none")
 	}
 	defer func() { err = joinErrors(err, remove(ctx, c.api, webhooksPath+test.Webhooks[0].ID+"/")) }()
 	for wait := firstWait; ; wait *= 2 {
@@ -132,7 +132,7 @@ func (c *examiner) causeEvent(ctx, waiting context.Context, wait time.Duration, 
 	case err != nil:
 		return webhook{}, fmt.Errorf("asking what became of the event: %w", err)
 	case len(response.Webhooks) != 1:
-		return webhook{}, errors.New("asking what became of the event: Ghost's answer has no webhook")
+		return webhook{}, errors.New("asking what became of the event: Ghost's response has no webhook")
 	}
 	return response.Webhooks[0], nil
 }

@@ -79,7 +79,7 @@ func (c *labelClient) alone(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// settleLabels puts in place of each label that which Ghost's database takes it for. A
+// settleLabels puts in place of each label the one that Ghost's database takes it for. A
 // label that is not there it makes, so that the next can be taken for it.
 func (c *labelClient) settleLabels(ctx context.Context, wanted *[]label) error {
 	settled := make([]label, 0, len(*wanted))

@@ -48,7 +48,7 @@ func TestRealMembersOf(t *testing.T) {
 	}
 }
 
-// An answer that is none of these members says nothing of them.
+// A response that is none of these members says nothing of them.
 func TestMembersOfAnotherAnswer(t *testing.T) {
 	for response, want := range map[string][]string{
 		`{"members":[{"uuid":"b"}]}`:              {"b"},

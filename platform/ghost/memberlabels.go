@@ -46,7 +46,7 @@ func (c *memberClient) MembersOf(ctx context.Context, uuids []string) (there []s
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &found); err != nil {
 		return nil, err
 	}
-	if found.Members == nil { // members that an answer does not name are taken to be deleted
+	if found.Members == nil { // members that a response does not name are taken to be deleted
 		return nil, &Error{Status: http.StatusOK, Message: "without members"}
 	}
 	for _, member := range *found.Members {

@@ -87,7 +87,7 @@ func (c *memberClient) Update(ctx context.Context, id string, change platform.Ch
 		return m, err
 	}
 	// Ghost trips over subscribed:true for a member who gets one newsletter that is
-	// archived and one that is not. For whoever gets any it would change nothing.
+	// archived and one that is not. For a member who gets any it would change nothing.
 	now, getErr := c.Get(ctx, id)
 	if getErr != nil || !now.Subscribed {
 		return m, err
@@ -181,7 +181,7 @@ func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]pl
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &response); err != nil {
 		return nil, 0, err
 	}
-	// Whoever is missing in a list is removed here, so what only looks like one, such
+	// A member that is missing in a list is removed here, so what only looks like one, such
 	// as the response of something in front of Ghost, is none.
 	if response.Members == nil || response.Meta == nil || response.Meta.Pagination.Total == nil {
 		return nil, 0, errNoList
@@ -197,7 +197,7 @@ func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]pl
 	return list, total, nil
 }
 
-var errNoList = errors.New("asking Ghost: the answer is no list of members; is this Ghost's own address?")
+var errNoList = errors.New("asking Ghost: the response is no list of members; is this Ghost's own address?")
 
 func (c *memberClient) GetAll(ctx context.Context, ids []string) ([]platform.Member, error) {
 	if len(ids) == 0 {
@@ -218,7 +218,7 @@ func (c *memberClient) Count(ctx context.Context) (int, error) {
 // Ghost on SQLite tells emails apart
 // by case, but not what they begin with. One that is no longer than that comes
 // first in the order. Ghost keeps an internationalized domain in the form that staff
-// have given, and its ASCII form for whoever signed up.
+// have given, and its ASCII form for a member who signed up.
 func (c *memberClient) FindByEmail(ctx context.Context, email string) (platform.Member, error) {
 	var response members
 	var filter []string

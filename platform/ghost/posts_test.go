@@ -377,7 +377,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// More posts than fit into one answer hide no slot, and cost one request for the tag that
+// More posts than fit into one response hide no slot, and cost one request for the tag that
 // they carry, not for each tag.
 func TestCrowdedTag(t *testing.T) {
 	c := newClient(t, realConfig(t))

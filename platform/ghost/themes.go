@@ -59,10 +59,10 @@ func (*visitorClient) ReadUploaded(response []byte) (string, error) {
 		} `json:"themes"`
 	}
 	if err := decode(response, &body); err != nil {
-		return "", fmt.Errorf("reading Ghost's answer: %w", err)
+		return "", fmt.Errorf("reading Ghost's response: %w", err)
 	}
 	if len(body.Themes) != 1 || body.Themes[0].Name == "" {
-		return "", errors.New("reading Ghost's answer: it has no theme")
+		return "", errors.New("reading Ghost's response: it has no theme")
 	}
 	return body.Themes[0].Name, nil
 }

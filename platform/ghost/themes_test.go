@@ -47,16 +47,16 @@ func BenchmarkChangesTheme(b *testing.B) {
 	}
 }
 
-// Findings get into the answers that Ghost gives, and what is no such answer stays as it
+// Findings get into the responses that Ghost gives, and what is no such response stays as it
 // is.
 func TestFindingsInGhostsAnswer(t *testing.T) {
 	for response, want := range map[string]string{
 		`{"themes":[{"name":"nightly"}]}`:                   `nightly {"themes":[{"name":"nightly"}],"_errors":[1]}`,
 		" {\"themes\":[{\"name\":\"nightly\"}], \"a\":1}\n": `nightly {"themes":[{"name":"nightly"}], "a":1,"_errors":[1]}`,
-		`{"themes":[]}`:                          "reading Ghost's answer: it has no theme",
-		`{"themes":[{}]}`:                        "reading Ghost's answer: it has no theme",
-		`{"themes":[{"name":"a"},{"name":"b"}]}`: "reading Ghost's answer: it has no theme",
-		`{"themes":`:                             "reading Ghost's answer: unexpected end of JSON input",
+		`{"themes":[]}`:                          "reading Ghost's response: it has no theme",
+		`{"themes":[{}]}`:                        "reading Ghost's response: it has no theme",
+		`{"themes":[{"name":"a"},{"name":"b"}]}`: "reading Ghost's response: it has no theme",
+		`{"themes":`:                             "reading Ghost's response: unexpected end of JSON input",
 	} {
 		var got string
 		theme, err := new(Client).ReadUploaded([]byte(response))

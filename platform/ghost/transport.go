@@ -111,7 +111,7 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	}
 	limit, _ := strconv.Atoi(query.Get("limit")) // 0 without one
 	if err := decodePage(response.body, limit, result); err != nil {
-		return nil, fmt.Errorf("reading Ghost's answer: %w", err)
+		return nil, fmt.Errorf("reading Ghost's response: %w", err)
 	}
 	return response.header, nil
 }

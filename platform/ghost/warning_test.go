@@ -9,8 +9,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// A notice becomes the first of the theme's warnings, wherever Ghost's answer has or lacks
-// them, and nothing else of the answer changes. What a theme's author wrote is no HTML.
+// A notice becomes the first of the theme's warnings, wherever Ghost's response has or lacks
+// them, and nothing else of the response changes. What a theme's author wrote is no HTML.
 func TestNoticeInGhostsAnswer(t *testing.T) {
 	notice := &platform.UploadNotice{
 		Title: "Theme manifest: <b>1</b> finding", Meaning: `Events & "Curation" <script>`,

@@ -214,7 +214,7 @@ func TestGetAndList(t *testing.T) {
 	}
 }
 
-// What only looks like a list of members is not believed: whoever is missing would be
+// What only looks like a list of members is not believed: members that are missing would be
 // removed.
 func TestAnswersThatAreNoLists(t *testing.T) {
 	const other = `{"members":[{"id":"other","email":"a@example.com"}],"meta":{"pagination":{"total":1}}}`

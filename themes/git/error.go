@@ -13,7 +13,7 @@ var (
 	ErrNoFile = errors.New("no such file in the repository")
 
 	// ErrUnreachable is a server that cannot be talked to: no such host, no
-	// connection, no trust in its certificate, no answer in time.
+	// connection, no trust in its certificate, no response in time.
 	ErrUnreachable = errcode.New(errcode.Unreachable, "the repository cannot be reached", "")
 
 	// ErrRejected is a server that does not take the token, or wants one.
@@ -21,7 +21,7 @@ var (
 
 	// ErrFailed is everything else: no such repository, or none that the token
 	// may see; no such branch; a repository without commits; one that is too
-	// large; a symbolic link, which is not followed; an answer that is not git's.
+	// large; a symbolic link, which is not followed; a response that is not git's.
 	ErrFailed = errcode.New(errcode.RequestFailed, "reading the repository failed", "")
 )
 

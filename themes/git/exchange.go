@@ -80,11 +80,11 @@ func (x *exchange) refuse(request *http.Request, status int) error {
 	}
 }
 
-// body is the body of an answer, as far as it may be received.
+// body is the body of a response, as far as it may be received.
 type body struct {
 	io.ReadCloser
 	x    *exchange
-	left int64 // bytes, of this answer
+	left int64 // bytes, of this response
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -40,7 +40,7 @@ const (
 	// any.
 	defaultUser = "x-access-token"
 
-	// maxHeaders bounds the headers of an answer, in bytes.
+	// maxHeaders bounds the headers of a response, in bytes.
 	maxHeaders = 64 << 10
 
 	// maxReason bounds the text of an error, in bytes: servers have much to say.

@@ -43,7 +43,7 @@ func newRepository(t *testing.T, cfg Config) *Repository {
 	return repository
 }
 
-// read reads the manifest and holds what every answer must keep to.
+// read reads the manifest and holds what every response must keep to.
 func read(t *testing.T, cfg Config) ([]byte, error) {
 	t.Helper()
 	return held(t, newRepository(t, cfg))
@@ -326,7 +326,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// shortWriter passes on the first bytes of an answer.
+// shortWriter passes on the first bytes of a response.
 type shortWriter struct {
 	http.ResponseWriter
 	left int
@@ -373,7 +373,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// An answer that is not git's is no repository without the file.
+// A response that is not git's is no repository without the file.
 func TestOtherAnswers(t *testing.T) {
 	for _, test := range []struct {
 		what    string

@@ -249,7 +249,7 @@ func (o *objects) content(hash plumbing.Hash, kind plumbing.ObjectType, most int
 	case !ok && o.leftOut > 0:
 		return nil, fmt.Errorf("the repository is too large: a %s is made from others of more than %d bytes", kind, maxMemory)
 	case !ok:
-		return nil, fmt.Errorf("the answer lacks %s: %w", hash, plumbing.ErrObjectNotFound)
+		return nil, fmt.Errorf("the response lacks %s: %w", hash, plumbing.ErrObjectNotFound)
 	case o.list[at].kind != kind:
 		return nil, fmt.Errorf("%s is a %s, and no %s", hash, o.list[at].kind, kind)
 	case o.list[at].size > most:

@@ -10,7 +10,7 @@
 	const then = new URLSearchParams(address.hash.slice(1)).get('then');
 	if (then) own.after(Object.assign(document.createElement('script'), {src: then}));
 
-	// Ghost's admin loads extensions again for whoever signs in next.
+	// Ghost's admin loads extensions again for the next user who signs in.
 	const running = Symbol.for('lychgate.admin');
 	if (window[running]) {
 		window[running]();

@@ -45,7 +45,7 @@ func (r *room) answersEvents(w http.ResponseWriter, request *http.Request) bool 
 	return true
 }
 
-// loses reports whether an answer is lost, and counts it.
+// loses reports whether a response is lost, and counts it.
 func (r *room) loses() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,14 +53,14 @@ func (r *room) loses() bool {
 	return r.lost >= 0
 }
 
-// lose has the next answer about events be lost, after what was asked for is done.
+// lose has the next response about events be lost, after what was asked for is done.
 func (r *room) lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = 1
 }
 
-// A draft whose answer is lost is kept once, and nobody is told that somebody else has changed
+// A draft whose response is lost is kept once, and nobody is told that somebody else has changed
 // it.
 func TestLostAnswers(t *testing.T) {
 	r := open(t).withParties()
@@ -92,7 +92,7 @@ func TestLostAnswers(t *testing.T) {
 	diff(t, "notices", nil, js[any](v, "text($('desk-event > .notice'))"))
 }
 
-// What is typed into a new event whose answer is lost goes into the event that was made, also from
+// What is typed into a new event whose response is lost goes into the event that was made, also from
 // another page. Over what somebody has changed since, it is not saved unasked.
 func TestNewEventWhoseAnswerIsLost(t *testing.T) {
 	const offered = "text($('desk-event > .notice'))?.startsWith('Something was typed here earlier that was not saved.')"
@@ -138,7 +138,7 @@ func TestNewEventWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A button that is pressed after an answer was lost does what it says with the event that was made.
+// A button that is pressed after a response was lost does what it says with the event that was made.
 func TestNewEventIsPublishedAfterALostAnswer(t *testing.T) {
 	r := open(t).withParties()
 	v := r.visit("Editor", "events?new=", browser.Look{})

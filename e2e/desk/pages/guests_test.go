@@ -79,7 +79,7 @@ func (r *room) tally(t *testing.T, event string) registration.Tally {
 	return of
 }
 
-// cutNetwork has what the script asks about registrations get no answer, until the function that
+// cutNetwork has what the script asks about registrations get no response, until the function that
 // it returns is called.
 func (r *room) cutNetwork() (restore func()) {
 	r.mu.Lock()

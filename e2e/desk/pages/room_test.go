@@ -40,7 +40,7 @@ type room struct {
 	reports []string // of violations of the Content-Security-Policy
 	before  func(r *http.Request)
 	others  []string // who else has an event open
-	lost    int      // how many answers about events are to be lost
+	lost    int      // how many responses about events are to be lost
 	images  [][]byte // that were uploaded
 }
 
@@ -231,7 +231,7 @@ type tab struct {
 	room *room
 }
 
-// wanted are parts of what a browser says of answers that tests ask for.
+// wanted are parts of what a browser says of responses that tests ask for.
 var wanted = []string{"status of 401 ", "status of 403 ", "status of 409 ", "status of 412 ", "status of 422 ", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_EMPTY_RESPONSE"}
 
 // visit opens a page of the desk as somebody with a role.

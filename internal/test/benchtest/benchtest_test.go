@@ -19,7 +19,7 @@ const report = `Running 1s test @ http://127.0.0.1:2015
 Requests/sec:  48170.25
 `
 
-// Otherwise a table would have figures of answers that are errors, or none at all.
+// Otherwise a table would have figures of responses that are errors, or none at all.
 func TestParse(t *testing.T) {
 	want := Result{Requests: 48213, PerSecond: 48170.25, P99: 5070 * time.Microsecond}
 	for name, test := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // Proxy stands between the edge and a publishing platform, and notes when the platform is
-// busy with an answer.
+// busy with a response.
 type Proxy struct {
 	URL string
 
@@ -21,7 +21,7 @@ type Proxy struct {
 	calls  []call
 }
 
-// call is a request, from its arrival until all of its answer is there.
+// call is a request, from its arrival until all of its response is there.
 type call struct{ from, to time.Time }
 
 // NewProxy starts a proxy before a server at an address such as http://127.0.0.1:2368.

@@ -53,7 +53,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Otherwise whoever mistypes a Caddyfile waits minutes, and is not told why.
+// Otherwise a mistyped Caddyfile costs minutes, without a reason.
 func TestStartFails(t *testing.T) {
 	_, err := caddytest.Start(t.TempDir(), caddyfile, caddytest.Values{"response": "resond hello"})
 	if err == nil || !strings.Contains(err.Error(), "caddy does not start: exit status 1") || !strings.Contains(err.Error(), "unrecognized directive: resond") {

@@ -61,7 +61,7 @@ func Start(handler Handler) (*Server, error) {
 	return s, nil
 }
 
-// Close stops the server, and waits for the answers under way.
+// Close stops the server, and waits for the responses under way.
 func (s *Server) Close() {
 	for _, server := range s.servers {
 		server.Shutdown()
@@ -88,7 +88,7 @@ func (s *Server) count(handler Handler, network string) dns.Handler {
 	})
 }
 
-// Reply builds a recursive server's answer to a query, with records in the syntax of zone
+// Reply builds a recursive server's response to a query, with records in the syntax of zone
 // files. It panics on records that do not parse.
 func Reply(query *dns.Msg, records ...string) *dns.Msg {
 	reply := new(dns.Msg)

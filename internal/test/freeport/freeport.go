@@ -12,7 +12,7 @@ import (
 )
 
 // The ports lie below those that Linux, macOS and Windows give to connections
-// and to whoever listens at port 0. So the port stays free until its server
+// and to others that listen at port 0. So the port stays free until its server
 // listens, and while that is down.
 const (
 	first = 20000
@@ -26,7 +26,7 @@ var next atomic.Int64
 func init() { next.Store(rand.Int64N(last - first)) }
 
 // Find looks for a port of 127.0.0.1 at which nobody listens, over TCP or UDP. It gives
-// none twice before it has tried all others: whoever got it may not listen yet.
+// none twice before it has tried all others: the one that got it may not listen yet.
 func Find() (string, error) {
 	for range 1000 {
 		port := strconv.FormatInt(first+next.Add(1)%(last-first), 10)
