@@ -211,7 +211,7 @@ func TestHomepageRefuses(t *testing.T) {
 	h.uploadTheme(h.theme, sourceZip(t, "", ""), "Cookie", h.owner)
 	h.each("no manifest", failure(404, "The theme has no manifest."), "Cookie", h.owner, "Origin", h.base)
 
-	// Who makes up sessions is told to wait.
+	// Anyone who makes up sessions is told to wait.
 	forged := []string{"Cookie", strings.Replace(h.owner, "s%3A", "s%3Ax", 1), "X-Forwarded-For", "192.0.2.1"}
 	for range 30 {
 		e.do("GET", "/ghost/lychgate/curation", forged...)

@@ -147,7 +147,7 @@ func TestThemesAreForStaff(t *testing.T) {
 		t.Errorf("personal data in the log: %s", logged)
 	}
 
-	// Who makes up sessions is told to wait.
+	// Anyone who makes up sessions is told to wait.
 	forged := strings.Replace(owner, "s%3A", "s%3Ax", 1)
 	for range 30 {
 		e.do("GET", "/ghost/lychgate/themes", "Cookie", forged, "X-Forwarded-For", "192.0.2.1")

@@ -176,7 +176,7 @@ func TestUnauthenticatedRequestsWriteNothing(t *testing.T) {
 	}
 }
 
-// Who makes up webhook events has 30 of them looked at in a minute.
+// Of webhook events that a stranger makes up, 30 in a minute are looked at.
 func TestMadeUpWebhookEvents(t *testing.T) {
 	e := startEdge(t, nil, membersSites{store: sqliteStore(t), platform: "none", limit: "30 1m"}.caddyfile())
 	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)

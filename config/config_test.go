@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 )
 
-// Who writes a Caddyfile and who writes JSON reads of a mistake in their own form.
+// A mistake is told in the form it was made in, Caddyfile or JSON.
 func Example() {
 	var c config.Config
 	if err := json.Unmarshal([]byte(`{"sites": {"daily": {"hosts": ["news.example.com"], "platform": {"kind": "none"}, "integrations": {"crm": {"mode": "id"}}}}}`), &c); err != nil {

@@ -316,7 +316,7 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// Who chooses a post twice, as with a double click, is told both times that it is there.
+// An editor who chooses a post twice, as with a double click, is told both times that it is there.
 func TestTwice(t *testing.T) {
 	db := dbtest.SQLite(t)
 	w := newPlatform(map[string][]string{"1": nil})

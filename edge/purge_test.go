@@ -21,7 +21,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// Who had registered with a site in the store is gone with the site, whichever directives the edge
+// The registrants of a site in the store are gone with the site, whichever directives the edge
 // has, and the registrations of other sites stay.
 func TestPurgedRegistrations(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lychgate.db")

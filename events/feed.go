@@ -281,7 +281,7 @@ func (f *Feed) Read(ctx context.Context, query func(context.Context) error) erro
 // errReconnecting means that the store went away a moment ago, or takes long.
 var errReconnecting = errors.New("the store is being connected to again, or takes long")
 
-// fly does something once for all who ask for it at a time. Who has an older response does not wait while the
+// fly does something once for all who ask for it at a time. A caller who has an older response does not wait while the
 // store is connected to again, nor longer than maxWait: the error is errReconnecting.
 func (f *Feed) fly(key string, hasOlder bool, do func() (any, error)) (any, error) {
 	flight := f.flights.DoChan(key, func() (v any, err error) {

@@ -311,7 +311,7 @@ func (s *Service) Write(ctx context.Context, site, id string, revision int64, t 
 	})
 }
 
-// order notes what is asked for of a post. Who asks for one first is its author.
+// order notes what is asked for of a post. The first who asks for one is its author.
 func (s *Service) order(e *Event, o Order) {
 	if o.Author = e.Order.Author; o.Author == "" && e.Post.ID == "" {
 		o.Author = s.by.ID

@@ -272,7 +272,7 @@ func TestTwoDoors(t *testing.T) {
 	})
 }
 
-// Who reads the changes of a list from the beginning has the list, though it changes meanwhile.
+// All changes of a list, read from the beginning, are the list, though it changes meanwhile.
 func TestChangesOfTheList(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		l := openList(t, db, nil)
@@ -397,7 +397,7 @@ func TestStaffBesideReaders(t *testing.T) {
 	})
 }
 
-// Who is added gets the labels of the event, and loses them when they are removed.
+// A guest who is added gets the labels of the event, and loses them when they are removed.
 func TestLabelsOfAddedGuests(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		l := newLabelled(t, db, "Guest")

@@ -8,7 +8,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
-// Who registers, cancels, is added or removed while PostgreSQL fails over is told how that
+// A reader who registers or cancels, or is added or removed, while PostgreSQL fails over is told how that
 // ended, whenever its connection is lost and whether or not the commit was kept.
 func TestCommitIsLost(t *testing.T) {
 	for name, test := range map[string]struct {

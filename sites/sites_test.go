@@ -302,7 +302,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// Who reads the database alone reads no key, and an edge whose secret is another still
+// The database alone gives no key away, and an edge whose secret is another still
 // has the rest.
 func TestSecrets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {

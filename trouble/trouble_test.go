@@ -171,7 +171,7 @@ func TestManySites(t *testing.T) {
 	})
 }
 
-// Who may see few sites among thousands in trouble is answered without reading those of others.
+// A tenant who may see few sites among thousands in trouble is answered without reading those of others.
 func TestFewOfManySites(t *testing.T) {
 	const sites = 10_000
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {

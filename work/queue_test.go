@@ -227,7 +227,7 @@ func TestEnqueuedMeanwhile(t *testing.T) {
 }
 
 // What the platform refuses for good is not tried again, says so until it is given up, and is
-// forgotten after a month. Who waits is told, and then nothing is kept. Enqueued anew it is
+// forgotten after a month. A caller that waits is told, and then nothing is kept. Enqueued anew it is
 // tried.
 func TestRefusedForGood(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {

@@ -1,7 +1,7 @@
 // Package work is a durable queue of changes that the store has and a publishing platform
 // does not have yet: posts of events, moves of tags, whatever comes next.
 //
-// Who changes a thing enqueues its work in the same transaction ([Queue.Enqueue]), so that
+// The code that changes a thing enqueues its work in the same transaction ([Queue.Enqueue]), so that
 // neither is there without the other. A [Kind] says how the work is done: one function that
 // reads what is wanted now and applies it to the platform. Work that is enqueued twice is one
 // row, and work that is enqueued while it is being done is done once more.

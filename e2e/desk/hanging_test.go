@@ -22,7 +22,7 @@ func (s *site) signal(of syscall.Signal) {
 }
 
 // An editor goes on while Ghost hangs: what they choose and publish is kept, the pages say so, and
-// Ghost has it once it goes on. Who has signed out since is nobody.
+// Ghost has it once it goes on. A user who has signed out since is nobody.
 func TestGhostThatHangs(t *testing.T) {
 	s := newSite(t, "", options{})
 	s.declare(withSlot)

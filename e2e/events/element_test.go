@@ -148,7 +148,7 @@ func TestElementFlow(t *testing.T) {
 	p.Until("text(part('message')) === 'Sent to jane@example.com.'")
 	diff(t, "asked", []string{"POST " + id + ` {"email":"jane@example.com"}`, "POST " + id + ` {"email":"jane@example.com"}`}, s.requests())
 
-	// Who comes back by the mail's link is registered, and the page's address has it no more.
+	// A guest who comes back by the mail's link is registered, and the page's address has it no more.
 	s.responses = []response{told(200, "registered", "See you.", nil)}
 	p.Must(p.Navigate(s.URL + "/page?a=b&lychgate-registration=TOKEN&action=signup#c"))
 	p.Until("text(part('message')) === 'See you.'")

@@ -71,7 +71,7 @@ func TextOrNull(text string) *string {
 	return &text
 }
 
-// bodyTime is how long a body may take to arrive. Who sends half of one would keep a goroutine and a connection for ever.
+// bodyTime is how long a body may take to arrive. Half of one would keep a goroutine and a connection for ever.
 const bodyTime = time.Minute
 
 // ReadBody reads a request's body, of so many bytes at most, within bodyTime. Errors: ErrTooLarge, those of

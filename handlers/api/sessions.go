@@ -53,7 +53,7 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 		s.failures.trust(sender{s.site, ratelimit.AddrKey(address)})
 		return whose, nil
 	}
-	// Several requests of one page ask once. Who leaves does not cancel the
+	// Several requests of one page ask once. One that leaves does not cancel the
 	// others; the platform bounds the time itself.
 	response := s.asking.DoChan(string(key[:]), func() (any, error) {
 		var whose T

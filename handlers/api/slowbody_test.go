@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Who sends half a body has no goroutine for longer than a minute, and who sends a slow one is served.
+// Half a body holds a goroutine for a minute at most, and a slow one is served.
 func TestSlowBody(t *testing.T) {
 	for name, test := range map[string]struct {
 		pause time.Duration

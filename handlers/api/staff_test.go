@@ -100,7 +100,7 @@ func TestSessionsAreKeptAMoment(t *testing.T) {
 }
 
 // An address whose sessions are not valid has the platform asked 30 times a minute
-// and then no longer. Who is signed in is served meanwhile, and so is an address
+// and then no longer. A user who is signed in is served meanwhile, and so is an address
 // that somebody was signed in at.
 func TestSessionsThatAreNotValid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestValidCredentialsAtOnce(t *testing.T) {
 	})
 }
 
-// Who sends credentials and lets their check hang keeps no other of its address waiting for
+// A stranger who sends credentials and lets their check hang keeps no other of its address waiting for
 // more than two seconds, and no more than a hundred wait.
 func TestHangingCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

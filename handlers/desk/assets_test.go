@@ -165,7 +165,7 @@ func TestPagesStaySmall(t *testing.T) {
 	}
 }
 
-// Who has chosen dark or light in the platform's own admin has the desk in it too. Who has not
+// Staff who have chosen dark or light in the platform's own admin have the desk in it too. Those who have not
 // has it as the system is.
 func TestScheme(t *testing.T) {
 	for scheme, want := range map[string][]string{"": {"light dark", "desk.css"}, "dark": {"dark", "desk-dark.css"}, "light": {"light", "desk-light.css"}} {

@@ -108,7 +108,7 @@ func hidden(page shown, name string) string {
 	return ""
 }
 
-// Who gets another type after the response to the first save was lost goes on with the event
+// An editor who gets another type after the response to the first save was lost goes on with the event
 // that this save made.
 func TestTypeAfterALostAnswer(t *testing.T) {
 	for _, test := range []struct {

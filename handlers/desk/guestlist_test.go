@@ -154,7 +154,7 @@ func TestEventsSayHowManyCome(t *testing.T) {
 	}
 }
 
-// Who is on the list when the event is cancelled is shown, and nobody is added.
+// The guests on the list when the event is cancelled are shown, and nobody is added.
 func TestGuestsOfCancelledEvent(t *testing.T) {
 	h, e, _ := withParty(t)
 	if _, err := h.Events.Cancel(t.Context(), "daily", e.ID, 0); err != nil {

@@ -279,7 +279,7 @@ func (d *discard) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A list of 100,000 is downloaded with little memory. Who leaves early is seen to have no whole file.
+// A list of 100,000 is downloaded with little memory. One that is broken off is seen to be no whole file.
 func TestLongCSV(t *testing.T) {
 	l := openList(t, nil)
 	l.insert(100_000/lineartest.Divisor, strings.Repeat("Donaudampfschifffahrt", 9))

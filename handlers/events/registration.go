@@ -211,7 +211,7 @@ func readerOf(m platform.Reader) registration.Reader {
 	return reader
 }
 
-// registrationStatus is the status of a response. Who only asks has a success; who wanted to
+// registrationStatus is the status of a response. A reader who only asks has a success; one who wanted to
 // change something learns from it whether it is so.
 func registrationStatus(method string, isGuest bool, found registration.Registration) (int, api.Outcome) {
 	isDone := method == http.MethodGet || method == http.MethodHead ||

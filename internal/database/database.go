@@ -51,7 +51,7 @@ type DB struct {
 	clock func() time.Time // this process's
 }
 
-// IsReconnecting reports whether the server went away a moment ago, so that callers wait for it. Who has an older
+// IsReconnecting reports whether the server went away a moment ago, so that callers wait for it. A caller who has an older
 // answer may give that meanwhile.
 func (db *DB) IsReconnecting() bool { return db.reconnector != nil && db.reconnector.isWaiting() }
 

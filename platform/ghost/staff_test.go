@@ -345,7 +345,7 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 	}
 }
 
-// Who has Ghost Admin in dark has it in its preferences, which others write too.
+// A user who has Ghost Admin in dark has it in its preferences, which others write too.
 func TestScheme(t *testing.T) {
 	for preferences, want := range map[string]string{
 		`{"nightShift":true,"navigation":{}}`: "dark", `{"nightShift":false}`: "light", `{"whatsNew":{}}`: "", "": "", "null": "", `{"nightShift":"yes"}`: "",

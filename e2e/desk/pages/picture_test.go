@@ -46,7 +46,7 @@ func TestPictureIsCutAgain(t *testing.T) {
 	diff(t, "on the server", nil, r.only(t).Values["feature_image"])
 }
 
-// Who comes from the platform's admin is led back to where they were there.
+// A user who comes from the platform's admin is led back to where they were there.
 func TestWayBack(t *testing.T) {
 	r := open(t)
 	v := r.visit("Editor", "themes", browser.Look{})
