@@ -165,8 +165,8 @@ func TestPagesStaySmall(t *testing.T) {
 	}
 }
 
-// Staff who have chosen dark or light in the platform's own admin have the desk in it too. Those who have not
-// has it as the system is.
+// Staff who have chosen dark or light in the platform's own admin have the desk in it too. For others it
+// is as the system is.
 func TestScheme(t *testing.T) {
 	for scheme, want := range map[string][]string{"": {"light dark", "desk.css"}, "dark": {"dark", "desk-dark.css"}, "light": {"light", "desk-light.css"}} {
 		h := newHarness(t)
