@@ -15,7 +15,7 @@ var membersRuns pool.Pool[databaseKey, *membersRun]
 type membersRun struct{ _ byte } // so that each has an address of its own
 
 // continuity says since when a site in a store is kept in sync with its platform without a break, so that a reload
-// does not poll it again, and has the webhook events that one configuration leaves to the next. Like the platform it
+// does not poll it again. It has the webhook events that one configuration leaves to the next. Like the platform it
 // outlives a configuration (snapshot).
 type continuity struct {
 	mu     sync.Mutex

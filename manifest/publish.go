@@ -22,10 +22,14 @@ type Problem struct {
 // "Custom fields"). values are by the keys of standard and custom fields, as
 // encoding/json decodes them into `any`.
 //
-// Checked are the required standard fields and, of the custom fields, required
-// (a toggle has to be true, as HTML has it of a required checkbox), the bounds of numbers, that a URL is one of http or https with a host, the
-// options of a select, and max_length in code points. A number may also be text
-// that is a decimal number. Nothing else is checked: constraints on standard
+// Checked are the required standard fields. Of the custom fields it checks
+//   - required: a toggle has to be true, as HTML has it of a required checkbox;
+//   - the bounds of numbers; a number may also be text that is a decimal number;
+//   - that a URL is one of http or https with a host;
+//   - the options of a select;
+//   - max_length, in code points.
+//
+// Nothing else is checked: constraints on standard
 // fields are hints, and patterns and the properties of images are stored only.
 //
 // What is null, blank or an empty list is not filled. The problems are in the

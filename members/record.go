@@ -44,9 +44,9 @@ type Record struct {
 	Problem     string
 	NextAttempt time.Time
 
-	// Placeholder is the address that a member gets who was created, by an integration that allows
-	// duplicates, while its email belonged to another on the platform; with the GUID in it if that is
-	// taken too. Empty for none.
+	// Placeholder is the address that a member gets whose email belonged to another on the platform
+	// when it was created, by an integration that allows duplicates. It has the GUID in it if the
+	// usual one is taken too. Empty for none.
 	Placeholder string
 
 	// Refused is why the platform refused the last write for good, and RefusedAt

@@ -1,6 +1,6 @@
 // Package pending is one view of all that is written here and not on the publishing platforms
-// yet, whatever its kind: members, of which the outbox has records of its own, and the kinds
-// of durable work.
+// yet. That is members, of which the outbox has records of its own, and the kinds of durable
+// work.
 package pending
 
 import (

@@ -8,8 +8,8 @@
 //
 // A row is leased while it is worked on, so that of all processes on a store one at a time
 // does it. What fails is tried again after a backoff, by whichever process is free. What is
-// under way is bounded for each site and in all, and a platform that does not respond is left
-// alone but for a probe now and then, so one that hangs delays no other.
+// under way is bounded for each site and in all, and a platform that does not respond gets a
+// probe now and then. So one that hangs delays no other.
 package work
 
 import (

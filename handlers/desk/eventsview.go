@@ -253,9 +253,9 @@ func (r *eventsView) missing(e events.Event) (list []string) {
 	return list
 }
 
-// postOf says what is not as it should be with the post of an event, and what the pages
-// say about it: "lost" if it was deleted, "out" if it is published and the event is not, "sent"
-// if it was sent by email only and so has no page, "" otherwise.
+// postOf says what is wrong with the post of an event, and what the pages say about it. It is
+// "lost" if it was deleted, "out" if it is published and the event is not, and "sent" if it was
+// sent by email only and so has no page.
 func postOf(e events.Event) string {
 	switch {
 	case e.Post.IsLost:

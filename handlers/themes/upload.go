@@ -39,8 +39,8 @@ const storeTimeout = 10 * time.Second
 
 // Watch passes a request on that makes a change, as [API.Changes] says. If the
 // platform took a theme, its manifest is taken over, and the findings are added to the
-// platform's response, which its admin shows (docs/theme_manifest.md#uploads); if it removed one, what is kept of
-// it is cleared. If it refused, nothing changes.
+// platform's response, which its admin shows (docs/theme_manifest.md#uploads). If it removed
+// one, what is kept of it is cleared. If it refused, nothing changes.
 //
 // An upload is scanned as it is passed on, and never kept whole. The platform is asked
 // first whether the session or the token of the request, which is from an address,

@@ -3,8 +3,8 @@
 // There are two types, because there are two reasons. A [Limiter] bounds what is under way
 // in all and for each key, such as a site, so that one site leaves slots for others. A
 // [Bulkhead] is two Limiters for calls that may hang: a call that takes long leaves the quick
-// part for the slow one, so that hanging platforms do not fill the slots of those that
-// respond, although nobody knew before that they would hang.
+// part for the slow one. So platforms that hang do not fill the slots of those that respond,
+// although nobody knew before that they would hang.
 package limiter
 
 import (

@@ -44,8 +44,8 @@ func AddrKey(address netip.Addr) Key {
 //
 // An implementation may be called from many goroutines at once, and callers of
 // one key never get more than the allowance between them. The window is exact:
-// when a request is let through at time t, it counts against its key during
-// [t, t+Window) and not at all afterwards, so there is no moment at which all
+// a request that is let through at time t counts against its key during
+// [t, t+Window) and not at all afterwards. So there is no moment at which all
 // counts start anew. A refused request does not count.
 //
 // An implementation may forget a key early only to stay within a bound of its
@@ -53,9 +53,9 @@ func AddrKey(address netip.Addr) Key {
 // cannot tell, it lets the request through.
 type Limiter interface {
 	// Take takes one request from the allowance of key. It returns zero if
-	// there was one to take; otherwise the request is to be refused, and the
-	// result is how long it takes until there is one again: at most Window,
-	// and true to the limiter's clock if nothing else takes it first.
+	// there was one to take. Otherwise the request is to be refused, and wait is
+	// how long it takes until there is one again: at most Window, if nothing
+	// else takes it first.
 	Take(ctx context.Context, key Key) (wait time.Duration)
 
 	// Wait is what Take would return; it takes nothing.

@@ -1,6 +1,6 @@
 // Package warnings logs what recurs, such as that a platform is away, without
-// filling the log: a line of each message per site and minute, and at most so
-// many of each message over all sites.
+// filling the log. Each message gets a line per site and minute, and at most so
+// many over all sites.
 package warnings
 
 import (

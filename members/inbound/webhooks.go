@@ -149,8 +149,9 @@ type changes struct {
 }
 
 // catchUp refreshes the members that were changed on the platform since this was
-// last done, if that is due: when the site was added, unless another process, or this one before a reload, has done it
-// since, and every hour. isLeft means that its turn ended before it did.
+// last done, if that is due. It is due every hour, and when the site was added, unless another
+// process, or this one before a reload, has done it since. isLeft means that its turn ended
+// before it did.
 func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	now := s.Now()
 	s.webhook.catchUp = now.Add(webhookInterval)

@@ -4,8 +4,8 @@
 // A record is leased while it is applied, so that one process at a time changes
 // the member on the platform. An attempt that fails is retried, with backoff, by
 // whichever process is free. At most a few attempts at a time are made for each
-// site, and a platform that does not respond is left alone but for a probe now and
-// then, so one that is slow or away delays no other.
+// site, and a platform that does not respond gets a probe now and then. So one that
+// is slow or away delays no other.
 package outbox
 
 import (
