@@ -38,6 +38,27 @@ func decodePage(text []byte, limit int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
+// checkPage checks that a response is a page of a list. What a page does not name is taken to be deleted, so
+// an object of something in front of Ghost must not pass for an empty one.
+func checkPage(text []byte, list string) error {
+	var page map[string]firstByte
+	if err := json.Unmarshal(text, &page); err != nil {
+		return err
+	}
+	if page[list] != '[' {
+		return fmt.Errorf("the response is no list of %s; is this Ghost's own address?", list)
+	}
+	return nil
+}
+
+// firstByte is the first byte of a value in JSON, which tells its type.
+type firstByte byte
+
+func (b *firstByte) UnmarshalJSON(text []byte) error {
+	*b = firstByte(text[0])
+	return nil
+}
+
 // checkSize counts before anything is decoded: encoding/json goes on after an element of a wrong type. It takes text
 // that is not JSON too, for json.Unmarshal to refuse.
 func checkSize(text []byte, limit int) error {

@@ -77,13 +77,13 @@ func (g *faulty) respond(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/tags/") && r.Method == http.MethodGet:
 		g.lookups++
-		_ = json.NewEncoder(w).Encode(tags{g.tags})
+		_ = json.NewEncoder(w).Encode(tags{append([]tag{}, g.tags...)})
 	case strings.HasSuffix(r.URL.Path, "/tags/"):
 		made := tag{ID: fmt.Sprintf("t%d", len(g.tags)+1), Name: sent.Tags[0].Name, Slug: strings.ReplaceAll(strings.ToLower(sent.Tags[0].Name), " ", "-")}
 		g.tags = append(g.tags, made)
 		_ = json.NewEncoder(w).Encode(tags{[]tag{made}})
 	case strings.HasSuffix(r.URL.Path, "/posts/") && r.Method == http.MethodGet:
-		_ = json.NewEncoder(w).Encode(updates{g.posts})
+		_ = json.NewEncoder(w).Encode(updates{append([]map[string]any{}, g.posts...)})
 	case r.Method == http.MethodPost:
 		g.made++
 		p := maps.Clone(sent.Posts[0])
@@ -273,7 +273,7 @@ func listing(t *testing.T, response func(r *http.Request) []any) (c *Client, ask
 	asked = new([]string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.Query().Get("filter")+" "+r.URL.Query().Get("limit"))
-		_ = json.NewEncoder(w).Encode(map[string]any{"posts": response(r)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"posts": append([]any{}, response(r)...)})
 	}))
 	t.Cleanup(server.Close)
 	return newClient(t, Config{URL: server.URL, AdminKey: testKey}), asked

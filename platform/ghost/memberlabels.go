@@ -38,7 +38,7 @@ func (c *memberClient) LabelsOf(ctx context.Context, uuid string) (id string, la
 
 func (c *memberClient) MembersOf(ctx context.Context, uuids []string) (there []string, err error) {
 	var found struct {
-		Members *[]struct {
+		Members []struct {
 			UUID string `json:"uuid"`
 		} `json:"members"`
 	}
@@ -46,10 +46,7 @@ func (c *memberClient) MembersOf(ctx context.Context, uuids []string) (there []s
 	if err := c.call(ctx, http.MethodGet, "/members/", query, nil, &found); err != nil {
 		return nil, err
 	}
-	if found.Members == nil { // members that a response does not name are taken to be deleted
-		return nil, &Error{Status: http.StatusOK, Message: "without members"}
-	}
-	for _, member := range *found.Members {
+	for _, member := range found.Members {
 		if !slices.Contains(uuids, member.UUID) {
 			return nil, errors.New("asking Ghost for members by UUID: it returned another one; does something in front of it drop the query from a request?")
 		}

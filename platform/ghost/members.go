@@ -183,7 +183,7 @@ func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]pl
 	}
 	// A member that is missing in a list is removed here, so what only looks like one, such
 	// as the response of something in front of Ghost, is none.
-	if response.Members == nil || response.Meta == nil || response.Meta.Pagination.Total == nil {
+	if response.Meta == nil || response.Meta.Pagination.Total == nil {
 		return nil, 0, errNoList
 	}
 	total := *response.Meta.Pagination.Total

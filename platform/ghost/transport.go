@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	httptransport "github.com/lychgate/caddy-lychgate/internal/transport"
@@ -112,6 +113,11 @@ func (a api) callForHeader(ctx context.Context, method, path string, query url.V
 	limit, _ := strconv.Atoi(query.Get("limit")) // 0 without one
 	if err := decodePage(response.body, limit, result); err != nil {
 		return nil, fmt.Errorf("reading Ghost's response: %w", err)
+	}
+	if limit > 0 {
+		if err := checkPage(response.body, strings.Trim(path, "/")); err != nil {
+			return nil, fmt.Errorf("asking Ghost: %w", err)
+		}
 	}
 	return response.header, nil
 }

@@ -237,6 +237,34 @@ func TestAnswersThatAreNoLists(t *testing.T) {
 	}
 }
 
+// What a list does not name is taken to be deleted, or free to be made. So an object of something in
+// front of Ghost is no empty list.
+func TestObjectsThatAreNoLists(t *testing.T) {
+	const id = "0123456789abcdef01234567"
+	for _, body := range []string{`{}`, `null`, `{"status":"maintenance"}`, `{"members":null,"posts":null,"labels":null,"tags":null}`, `{"members":{},"posts":"","labels":0,"tags":{}}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
+		client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+		for name, ask := range map[string]func() error{
+			"a member by email": func() error { _, err := client.FindByEmail(t.Context(), "jane@example.com"); return err },
+			"a member's labels": func() error { _, _, err := client.LabelsOf(t.Context(), id); return err },
+			"members by UUID":   func() error { _, err := client.MembersOf(t.Context(), []string{id}); return err },
+			"labels":            func() error { _, err := client.Labels(t.Context(), ""); return err },
+			"posts of events":   func() error { _, err := client.EventPosts(t.Context(), []string{id}); return err },
+			"changed posts":     func() error { _, err := client.ChangedPosts(t.Context(), time.Unix(0, 0)); return err },
+			"posts with a tag":  func() error { _, err := client.Tagged(t.Context(), []string{"#hero"}, 1); return err },
+			"posts with a title": func() error {
+				_, err := client.Published(t.Context(), platform.PostSearch{Words: []string{"day"}, Most: 1})
+				return err
+			},
+		} {
+			if err := ask(); err == nil || errors.Is(err, platform.ErrNotFound) {
+				t.Errorf("%s, if Ghost responds %s: %v, want an error that says nothing of what is there", name, body, err)
+			}
+		}
+		server.Close()
+	}
+}
+
 // Members whose labels fill a page's answer are listed in smaller pages.
 func TestListOfLargeMembers(t *testing.T) {
 	const each = 200 << 10
