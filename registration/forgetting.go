@@ -29,6 +29,9 @@ const (
 	// a site; of more it takes longer.
 	forgetRound = 24 * time.Hour
 
+	// slotInterval is how soon the sites are tried again for which too much was under way.
+	slotInterval = 100 * time.Millisecond
+
 	// forgetTimeout bounds what is asked of a site at once.
 	forgetTimeout = 20 * time.Second
 
@@ -92,19 +95,32 @@ func (f *forgetting) take(site string) []string {
 
 // Run forgets registrants whom the platforms do not have any more, until ctx is done.
 func (f *Forgetter) Run(ctx context.Context, hosts func(site string) platform.MemberFinder) {
-	said, all := time.NewTicker(saidInterval), time.NewTicker(roundInterval)
-	defer said.Stop()
-	defer all.Stop()
+	var loops sync.WaitGroup
+	loops.Go(func() {
+		repeat(ctx, saidInterval, func() {
+			if f.isSaid() {
+				f.forgetSites(ctx, hosts, f.hasSaid, f.forgetSaid)
+			}
+		})
+	})
+	loops.Go(func() {
+		repeat(ctx, roundInterval, func() {
+			f.forgetSites(ctx, hosts, func(site string) bool { return f.isDue(site, f.db.Now()) }, f.forgetSome)
+		})
+	})
+	loops.Wait()
+}
+
+// repeat calls do in an interval, until ctx is done.
+func repeat(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-said.C:
-			if f.isSaid() {
-				f.forgetSites(ctx, hosts, f.forgetSaid)
-			}
-		case <-all.C:
-			f.forgetSites(ctx, hosts, f.forgetSome)
+		case <-ticker.C:
+			do()
 		}
 	}
 }
@@ -115,26 +131,50 @@ func (f *forgetting) isSaid() bool {
 	return f.count > 0
 }
 
-// forgetSites begins to ask the platform of each site that has registrants.
-func (f *Forgetter) forgetSites(ctx context.Context, hosts func(site string) platform.MemberFinder, forget func(context.Context, platform.MemberFinder, string) error) {
+func (f *forgetting) hasSaid(site string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.said[site]) > 0
+}
+
+// forgetSites asks the platforms of the sites that have registrants and are wanted. A site for which
+// too much is under way has its turn later, so platforms that hang leave none out.
+func (f *Forgetter) forgetSites(
+	ctx context.Context, hosts func(site string) platform.MemberFinder, isWanted func(site string) bool,
+	forget func(context.Context, platform.MemberFinder, string) error,
+) {
 	sites, err := database.List(ctx, f.db.Read, database.Text, listRegistrantSites)
 	if err != nil {
 		return // the store that is away says so elsewhere
 	}
 	f.keep(sites)
-	for _, site := range sites {
-		host := hosts(site)
-		if host == nil {
-			continue
-		}
-		f.work.Background(site, func(ctx context.Context) {
-			ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
-			defer cancel()
-			if err := forget(ctx, host, site); err != nil {
-				f.logger.Debug("cannot look for deleted registrants", zap.String("site", site), zap.Error(err))
-			}
+	retry := time.NewTicker(slotInterval)
+	defer retry.Stop()
+	for {
+		sites = slices.DeleteFunc(sites, func(site string) bool {
+			host := hosts(site)
+			return host == nil || !isWanted(site) || f.forgetSite(host, site, forget)
 		})
+		if len(sites) == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry.C:
+		}
 	}
+}
+
+// forgetSite begins to ask the platform of a site. It reports false if too much is under way.
+func (f *Forgetter) forgetSite(host platform.MemberFinder, site string, forget func(context.Context, platform.MemberFinder, string) error) bool {
+	return f.work.Background(site, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
+		defer cancel()
+		if err := forget(ctx, host, site); err != nil {
+			f.logger.Debug("cannot look for deleted registrants", zap.String("site", site), zap.Error(err))
+		}
+	})
 }
 
 // keep drops what is known of other sites than some.
@@ -158,7 +198,8 @@ func (f *forgetting) keep(sites []string) {
 // later.
 func (f *Forgetter) forgetSaid(ctx context.Context, host platform.MemberFinder, site string) error {
 	said := f.take(site)
-	for part := range slices.Chunk(said, platform.MaxMembersOf) {
+	for len(said) > 0 {
+		part := said[:min(len(said), platform.MaxMembersOf)]
 		list, err := f.registrantsOf(ctx, site, part)
 		for members := range slices.Chunk(list, platform.MaxMembersOf) {
 			if err == nil {
@@ -166,9 +207,10 @@ func (f *Forgetter) forgetSaid(ctx context.Context, host platform.MemberFinder, 
 			}
 		}
 		if err != nil {
-			f.Deleted(site, part...)
+			f.Deleted(site, said...)
 			return err
 		}
+		said = said[len(part):]
 	}
 	return nil
 }
@@ -189,10 +231,7 @@ func (f *Forgetter) registrantsOf(ctx context.Context, site string, emails []str
 
 // forgetSome asks for some of a site's registrants, if their round is due.
 func (f *Forgetter) forgetSome(ctx context.Context, host platform.MemberFinder, site string) error {
-	at, isDue := f.begin(site, f.db.Now())
-	if !isDue {
-		return nil
-	}
+	at := f.begin(site, f.db.Now())
 	list, err := database.List(ctx, f.db.Read, database.Text, listRegistrantMembers, site, at.after, platform.MaxMembersOf)
 	if err != nil {
 		return database.Wrap("listing registrants", err)
@@ -204,23 +243,28 @@ func (f *Forgetter) forgetSome(ctx context.Context, host platform.MemberFinder, 
 	return nil
 }
 
+// isDue reports whether some of a site's registrants are to be asked for.
+func (f *forgetting) isDue(site string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.rounds[site]
+	return !ok || at.after != "" || !now.Before(at.next)
+}
+
 // begin notes that the round of a site goes on. The first round of a process starts at a random
 // place, so that processes that end soon still ask for all registrants over time.
-func (f *forgetting) begin(site string, now time.Time) (at round, isDue bool) {
+func (f *forgetting) begin(site string, now time.Time) round {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at, ok := f.rounds[site]
 	switch {
 	case !ok:
 		at = round{after: fmt.Sprintf("%04x", rand.N(1<<16)), next: now}
-	case at.after != "":
-	case now.Before(at.next):
-		return at, false
-	default:
+	case at.after == "":
 		at.next = now.Add(forgetRound)
 	}
 	f.rounds[site] = at
-	return at, true
+	return at
 }
 
 // goOn notes that members were asked for. A part that is not full is the last one of the round.

@@ -2,10 +2,12 @@ package registration
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +18,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // finder is a platform on which some members were deleted.
@@ -187,8 +191,10 @@ func TestForgetRound(t *testing.T) {
 		r.rounds["daily"] = round{}
 		look := func(what string, err error, want ...int) {
 			t.Helper()
-			if got := r.forgetSome(t.Context(), f, "daily"); !errors.Is(got, err) {
-				t.Errorf("%s: %v, want %v", what, got, err)
+			if r.isDue("daily", db.Now()) {
+				if got := r.forgetSome(t.Context(), f, "daily"); !errors.Is(got, err) {
+					t.Errorf("%s: %v, want %v", what, got, err)
+				}
 			}
 			if diff := cmp.Diff(want, f.asks()); diff != "" {
 				t.Errorf("%s: the members asked for (-want +got): %s", what, diff)
@@ -213,21 +219,94 @@ func TestForgetRound(t *testing.T) {
 func TestForgetFromAnywhere(t *testing.T) {
 	f := forgetting{rounds: make(map[string]round)}
 	now := time.Now()
-	at, isDue := f.begin("daily", now)
+	isDue := f.isDue("daily", now)
+	at := f.begin("daily", now)
 	if !isDue || len(at.after) != 4 {
 		t.Errorf("it begins at %+v, %t, want four digits, and to be due", at, isDue)
 	}
 	f.goOn("daily", at, nil)
-	if at, isDue = f.begin("daily", now); !isDue || at.after != "" || !at.next.Equal(now.Add(forgetRound)) {
+	isDue = f.isDue("daily", now)
+	if at = f.begin("daily", now); !isDue || at.after != "" || !at.next.Equal(now.Add(forgetRound)) {
 		t.Errorf("then it begins at %+v, %t, want the first registrant", at, isDue)
 	}
 	f.goOn("daily", at, nil)
-	if at, isDue = f.begin("daily", now); isDue {
-		t.Errorf("on the same day it begins at %+v, want nowhere", at)
+	if f.isDue("daily", now) {
+		t.Error("it is due on the same day, want not")
 	}
 	f.keep([]string{"weekly"})
 	if len(f.rounds) > 0 {
 		t.Errorf("%v is kept of a site without registrants, want nothing", f.rounds)
+	}
+}
+
+// hangingFinder hangs until a test ends.
+type hangingFinder struct{ end <-chan struct{} }
+
+func (f hangingFinder) MembersOf(context.Context, []string) ([]string, error) {
+	<-f.end
+	return nil, errFinder
+}
+
+// The registrants of each site are asked for, though Ghosts hang that come before it in the alphabet, and there
+// are more sites than may be asked at once.
+func TestForgetManySites(t *testing.T) {
+	db := dbtest.SQLite(t)
+	r := edgesWithParty(t, db, 1, nil)[0]
+	const sites = 3 * work.MaxPolls
+	err := db.InTx(t.Context(), func(tx *sql.Tx) error {
+		for n := range sites {
+			site := fmt.Sprintf("site%03d", n)
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ($1, 0, 0, '', '', '{}')`, site); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by, changed) VALUES ($1, 'e', 'm', 'a@example.com', 'Jane', 'jane', 1, '', 1)`, site); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("db.InTx: %v", err)
+	}
+	end := make(chan struct{})
+	var mu sync.Mutex
+	var asked []string
+	r.forgetSites(t.Context(), func(site string) platform.MemberFinder {
+		if site < fmt.Sprintf("site%03d", work.MaxPolls-1) {
+			return hangingFinder{end}
+		}
+		return &finder{}
+	}, func(string) bool { return true }, func(ctx context.Context, host platform.MemberFinder, site string) error {
+		mu.Lock()
+		asked = append(asked, site)
+		mu.Unlock()
+		_, err := host.MembersOf(ctx, []string{"m"})
+		return err
+	})
+	close(end)
+	wait.Until(t, func() string {
+		if mu.Lock(); len(asked) < sites {
+			defer mu.Unlock()
+			return fmt.Sprintf("%d sites of %d were asked", len(asked), sites)
+		}
+		mu.Unlock()
+		return ""
+	})
+}
+
+// Those who are said to be deleted are asked for again, all of them, if the platform fails.
+func TestSaidAgain(t *testing.T) {
+	r := edgesWithParty(t, dbtest.SQLite(t), 1, nil)[0]
+	const count = 2 * platform.MaxMembersOf
+	registerSome(t, r, count)
+	for n := range count {
+		r.Deleted("daily", reader(n).Email)
+	}
+	if err := r.forgetSaid(t.Context(), &finder{isDown: true}, "daily"); !errors.Is(err, errFinder) {
+		t.Errorf("forgetSaid: %v, want %v", err, errFinder)
+	}
+	if left := len(r.take("daily")); left != count {
+		t.Errorf("%d are asked for again, want %d", left, count)
 	}
 }
 
@@ -264,7 +343,7 @@ func TestForgettingRuns(t *testing.T) {
 		r.queue.Run(ctx)
 		close(ended)
 	}()
-	r.forgetSites(t.Context(), func(string) platform.MemberFinder { return f }, func(ctx context.Context, host platform.MemberFinder, site string) error {
+	r.forgetSites(t.Context(), func(string) platform.MemberFinder { return f }, func(string) bool { return true }, func(ctx context.Context, host platform.MemberFinder, site string) error {
 		defer cancel()
 		r.Deleted(site, reader(0).Email)
 		return r.forgetSaid(ctx, host, site)

@@ -213,7 +213,8 @@ const (
 	findRegistered = `SELECT event FROM registrations WHERE site = $1 AND member = $2 AND cancelled_at IS NULL ORDER BY event`
 
 	findLabelled = `SELECT member, email FROM registrations r WHERE site = $1 AND event = $2
-		AND EXISTS (SELECT 1 FROM registration_labels l WHERE l.site = r.site AND l.member = r.member)`
+		AND (EXISTS (SELECT 1 FROM registration_labels l WHERE l.site = r.site AND l.member = r.member)
+			OR EXISTS (SELECT 1 FROM work w WHERE w.site = r.site AND w.kind = '` + Kind + `' AND w.key = r.member))`
 
 	findLabels = `SELECT label, sent FROM registration_labels WHERE site = $1 AND member = $2`
 	keepLabel  = `INSERT INTO registration_labels (site, member, label, sent) VALUES ($1, $2, $3, $4)

@@ -25,8 +25,9 @@ type labeler struct {
 	refuses string // a label
 	isGone  bool
 	calls   int
-	fails   int  // the call that fails, counted from 1; 0 for none
-	applies bool // the call that fails has its effect all the same
+	fails   int    // the call that fails, counted from 1; 0 for none
+	applies bool   // the call that fails has its effect all the same
+	during  func() // happens while the labels are read, once
 }
 
 var errLabeler = errors.New("connection reset")
@@ -46,6 +47,10 @@ func (l *labeler) call(do func()) error {
 func (l *labeler) LabelsOf(_ context.Context, uuid string) (id string, labels []string, err error) {
 	if l.isGone {
 		return "", nil, platform.ErrNotFound
+	}
+	if during := l.during; during != nil {
+		l.during = nil
+		during()
 	}
 	err = l.call(func() { labels = slices.Clone(l.labels) })
 	return "id-of-" + uuid, labels, err
@@ -229,6 +234,21 @@ func TestLabelsOfWhatIsNotThereAnyMore(t *testing.T) {
 		service := events.New(l.store, l.queue, func(string) platform.EventHost { return nil }, zap.NewNop(), l.service)
 		if err := service.Delete(t.Context(), "daily", party, 0); err != nil {
 			t.Fatalf("service.Delete: %v", err)
+		}
+		l.has("the event is deleted")
+	})
+}
+
+// The labels of an event that is deleted while they are being given go too.
+func TestEventIsDeletedDuringLabelling(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := newLabelled(t, db, "Guest")
+		service := events.New(l.store, l.queue, func(string) platform.EventHost { return nil }, zap.NewNop(), l.service)
+		l.register("party")
+		l.member.during = func() {
+			if err := service.Delete(t.Context(), "daily", party, 0); err != nil {
+				t.Errorf("service.Delete: %v", err)
+			}
 		}
 		l.has("the event is deleted")
 	})
