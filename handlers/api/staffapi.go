@@ -29,9 +29,6 @@ type StaffAPI[P any] struct {
 	// MaxBody bounds a request's body, in bytes.
 	MaxBody int64
 
-	// IsBounded counts requests against [Site.Begin].
-	IsBounded bool
-
 	// Prepare is called for each request of somebody who may make it.
 	Prepare func(ctx context.Context, r *StaffRequest) (P, error)
 
@@ -137,13 +134,11 @@ func (a *StaffAPI[P]) respond(ctx context.Context, w http.ResponseWriter, r *htt
 	if asked.Visitor, asked.Member, err = authorize(ctx, r, address, MayManage); err != nil {
 		return route.Operation, response, err
 	}
-	if a.IsBounded {
-		end, err := site.Begin()
-		if err != nil {
-			return route.Operation, response, err
-		}
-		defer end()
+	end, err := site.Begin()
+	if err != nil {
+		return route.Operation, response, err
 	}
+	defer end()
 	ctx = site.Staff.WithAsker(ctx, asked.Visitor, asked.Member)
 	prepared, err := a.Prepare(ctx, asked)
 	if err == nil {

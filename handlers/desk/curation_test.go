@@ -426,6 +426,9 @@ func TestManyPagesAtOnce(t *testing.T) {
 	if len(ends) != 16 || got.Status != http.StatusTooManyRequests || !strings.HasPrefix(got.Text, "Too many requests of the staff at once. Try again in 1 s.") {
 		t.Errorf("behind %d: %d %s", len(ends), got.Status, got.Text)
 	}
+	if got := h.ask("POST", path+"curation", "Editor", "%zz"); got.Code != http.StatusTooManyRequests { // not what is wrong with the form
+		t.Errorf("a form: %d, want %d before it is read", got.Code, http.StatusTooManyRequests)
+	}
 	for _, end := range ends {
 		end()
 	}

@@ -79,7 +79,7 @@ type (
 func (h *CurationAPI) Serve(w http.ResponseWriter, r *http.Request, site *CurationSite, address netip.Addr) api.Served {
 	routes, keys := h.find(r)
 	staff := api.StaffAPI[*curationRequest]{
-		Platforms: h.Platforms, Subject: "the homepage", MaxBody: maxChoice, IsBounded: true, Logger: h.Logger,
+		Platforms: h.Platforms, Subject: "the homepage", MaxBody: maxChoice, Logger: h.Logger,
 		Prepare: func(ctx context.Context, r *api.StaffRequest) (*curationRequest, error) {
 			home, err := site.Homepage(ctx, r.Visitor, r.Member)
 			return &curationRequest{r, site, home, h.Path, keys}, err

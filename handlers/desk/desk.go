@@ -117,6 +117,11 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 	if err != nil {
 		return nil, err
 	}
+	end, err := v.site.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if err := v.request.ParseForm(); err != nil {
 		return nil, errForm
 	}
@@ -124,11 +129,6 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 		return nil, api.ErrStaffUnknown.For(v.site.Kind.Title)
 	}
 	ctx = v.site.Staff.WithAsker(ctx, v.visitor, v.member)
-	end, err := v.site.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	v.title = v.publicationTitle(ctx)
 	if shown.needsMembers {
 		v.members, err = v.site.Members()

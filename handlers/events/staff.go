@@ -123,7 +123,7 @@ func (h *StaffAPI) isLabels(path string) bool {
 func (h *StaffAPI) Serve(w http.ResponseWriter, r *http.Request, site *api.EventsSite, address netip.Addr) api.Served {
 	routes, id, member := h.find(r.URL.Path)
 	staff := api.StaffAPI[*eventRequest]{
-		Platforms: h.Platforms, Subject: "events", MaxBody: maxEventJSON, IsBounded: true, Logger: h.Logger,
+		Platforms: h.Platforms, Subject: "events", MaxBody: maxEventJSON, Logger: h.Logger,
 		Prepare: func(_ context.Context, r *api.StaffRequest) (*eventRequest, error) {
 			return h.prepare(r, site, id, member)
 		},
