@@ -233,8 +233,14 @@ func TestTagIdentity(t *testing.T) {
 		{"hash-x", "#X", true},
 		{"x", "X ", true},
 		{"x", "#x", false},
-		{"#x", "##x", false},
+		{"#x", "##x", true},
 		{"hash", "#", false},
+		{"#top news", "hash-top-news", true},
+		{"Top  News!", "top-news", true},
+		{"reader's", "readers", true},
+		{"a_b", "a-b", false},
+		{"héro", "hero", false}, // only Ghost knows
+		{"#", "hash-", true},
 	} {
 		if got := TagIdentity(test.a) == TagIdentity(test.b); got != test.want {
 			t.Errorf("%q and %q are one tag: %t, want %t", test.a, test.b, got, test.want)

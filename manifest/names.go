@@ -86,14 +86,29 @@ func labelOf(key string) string {
 	return string(unicode.ToUpper(first)) + label[size:]
 }
 
-// TagIdentity is equal for two names of one tag on the platform: `hash-x` is `#x`, and
-// case does not count.
+// TagIdentity is equal for two names of one tag on the platform: `hash-x` is `#x`, case does not
+// count, and what no address has counts as a hyphen, as in Ghost's slugs.
 func TagIdentity(tag string) string {
 	tag = strings.ToLower(strings.TrimSpace(tag))
 	if name, internal := strings.CutPrefix(tag, "#"); internal {
-		return "hash-" + name
+		tag = "hash-" + name
 	}
-	return tag
+	slug := make([]rune, 0, len(tag))
+	for _, r := range tag {
+		switch {
+		case r == '\'':
+			continue
+		case unicode.IsSpace(r), strings.ContainsRune("-.@:/?#[]!$&()*+,;=\\%<>|^~\"{}`–—£", r):
+			r = '-'
+		}
+		if r != '-' || len(slug) > 0 && slug[len(slug)-1] != '-' {
+			slug = append(slug, r)
+		}
+	}
+	if identity := string(slug); identity == "hash-" {
+		return identity
+	}
+	return strings.TrimSuffix(string(slug), "-")
 }
 
 // IsInternal reports whether the name of a slot's tag says that readers do not see it.

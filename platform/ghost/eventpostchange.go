@@ -293,7 +293,7 @@ func isTag(t tag, name string) bool {
 	if slug := tagSlug(name); slug != "" {
 		return t.Slug == slug
 	}
-	return strings.EqualFold(t.Name, strings.TrimSpace(name))
+	return strings.EqualFold(t.Name, tagName(name))
 }
 
 func idsOf(tags []tag) []string {

@@ -308,11 +308,23 @@ func (c *postClient) listPosts(ctx context.Context, filter string, most int) ([]
 // slugLike matches what Ghost leaves as it is when it makes a slug of it.
 var slugLike = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
+// internal is what the slugs of internal tags begin with. Their names begin with #.
+const internal = "hash-"
+
+// tagName is the name that Ghost has of a tag: #hero for hash-hero.
+func tagName(name string) string {
+	name = strings.TrimSpace(name)
+	if len(name) >= len(internal) && strings.EqualFold(name[:len(internal)], internal) {
+		return "#" + name[len(internal):]
+	}
+	return name
+}
+
 // tagSlug is "" for names whose slug only Ghost can tell, such as those with accents.
 func tagSlug(name string) string {
-	slug := strings.ToLower(strings.TrimSpace(name))
-	if rest, internal := strings.CutPrefix(slug, "#"); internal {
-		slug = "hash-" + rest
+	slug := strings.ToLower(tagName(name))
+	if rest, isInternal := strings.CutPrefix(slug, "#"); isInternal {
+		slug = internal + rest
 	}
 	if !slugLike.MatchString(slug) {
 		return ""
@@ -340,7 +352,7 @@ func (c *postClient) findTags(ctx context.Context, names []string) (map[string]t
 		if slug := tagSlug(name); slug != "" {
 			slugs = append(slugs, slug)
 		} else {
-			plain = append(plain, strings.TrimSpace(name))
+			plain = append(plain, tagName(name))
 		}
 	}
 	if len(slugs) > 0 {
@@ -357,7 +369,7 @@ func (c *postClient) findTags(ctx context.Context, names []string) (map[string]t
 	for _, name := range names {
 		slug := tagSlug(name)
 		for _, t := range list {
-			if t.Slug == slug || slug == "" && strings.EqualFold(t.Name, strings.TrimSpace(name)) {
+			if t.Slug == slug || slug == "" && strings.EqualFold(t.Name, tagName(name)) {
 				known[name] = t
 			}
 		}
@@ -371,7 +383,7 @@ func (c *postClient) tagsCalled(ctx context.Context, name string) (ids []string,
 	if !mayBeTag(name) {
 		return nil, nil
 	}
-	name = strings.TrimSpace(name)
+	name = tagName(name)
 	slug := tagSlug(name)
 	filter := []string{"(name:~^" + quote(name) + "+name:~$" + quote(name) + ")"} // as name: is, but without case
 	if slug != "" {
@@ -422,12 +434,8 @@ func (c *postClient) makeTag(ctx context.Context, name string) (tag, error) {
 	return first, nil
 }
 
-// addTag adds a tag, whose name is #hero for hash-hero.
 func (c *postClient) addTag(ctx context.Context, name string) (tag, error) {
-	t := tag{Name: strings.TrimSpace(name), Slug: tagSlug(name)}
-	if rest, internal := strings.CutPrefix(t.Name, "hash-"); internal {
-		t.Name = "#" + rest
-	}
+	t := tag{Name: tagName(name), Slug: tagSlug(name)}
 	var response tags
 	if err := c.call(ctx, http.MethodPost, "/tags/", nil, tags{[]tag{t}}, &response); err != nil {
 		return tag{}, err
