@@ -54,8 +54,9 @@ type ThemeManifest struct {
 	schemaPath string
 }
 
-// scans bounds the uploads that this process scans at once, to 56 MB.
-var scans = limiter.New(8, 4)
+// scans and unknown bound the uploads that this process scans at once, to 56 MB, and responses to those
+// of unknown senders, to 64 MiB.
+var scans, unknown = limiter.New(8, 4), limiter.New(64, 8)
 
 // CaddyModule registers the directive as http.handlers.theme_manifest.
 func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
@@ -122,7 +123,7 @@ func (h *ThemeManifest) Provision(ctx caddy.Context) (err error) {
 	h.schemaPath = h.Path + themesapi.SchemaPath
 	h.schema = api.Asset{Content: docs.ManifestSchema, Type: "application/schema+json", Version: web.VersionOf(docs.ManifestSchema)}
 	h.api = themesapi.API{
-		Path: h.Path, Platforms: config.TitlesOfThemeHosts(), FileName: themes.FileName, Scans: scans, Logger: edge.Sampled(ctx.Logger()),
+		Path: h.Path, Platforms: config.TitlesOfThemeHosts(), FileName: themes.FileName, Scans: scans, Unknown: unknown, Logger: edge.Sampled(ctx.Logger()),
 		OmitsNotice: h.UploadDialog != nil && !*h.UploadDialog,
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,7 +61,7 @@ type uploads struct {
 
 func newUploads(t testing.TB, store themes.Store) uploads {
 	return uploads{
-		&API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Logger: zap.NewNop()},
+		&API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Unknown: limiter.New(64, 8), Logger: zap.NewNop()},
 		&api.Site{
 			Kind:     ghost.Kind,
 			Platform: new(ghost.Client),
@@ -121,6 +122,47 @@ func TestRefusedUploadsTakeNoMemory(t *testing.T) {
 		})
 	}
 }
+
+// Responses to strangers take little memory, however long a Ghost makes them, and many there are.
+func TestResponsesToStrangersAreBounded(t *testing.T) {
+	const strangers, most = 32, 2 * 8 * maxUnscanned // a bytes.Buffer may have twice what is in it
+	for _, request := range []struct{ method, path string }{{"DELETE", "/ghost/api/admin/themes/a/"}, {"POST", "/ghost/api/admin/themes/upload/"}} {
+		synctest.Test(t, func(t *testing.T) {
+			u, end := newUploads(t, &aStore{}), make(chan struct{})
+			part := make([]byte, 1<<10)
+			var sent sync.WaitGroup
+			before := heapInUse()
+			for range strangers {
+				sent.Go(func() {
+					r := httptest.NewRequest(request.method, request.path, strings.NewReader(""))
+					r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+					change, _ := u.Changes(r, u.site)
+					u.Watch(nowhere{make(http.Header)}, r, u.site, change, netip.Addr{}, func(w http.ResponseWriter, _ *http.Request) error {
+						w.Header().Set("Content-Type", "application/json")
+						for range maxUnscanned/len(part) - 1 {
+							w.Write(part)
+						}
+						<-end
+						return nil
+					})
+				})
+			}
+			synctest.Wait()
+			if used := heapInUse() - before; used > most {
+				t.Errorf("%s: %d responses take %d KB, want %d at most", request.method, strangers, used>>10, most>>10)
+			}
+			close(end)
+			sent.Wait()
+		})
+	}
+}
+
+// nowhere drops a response.
+type nowhere struct{ header http.Header }
+
+func (n nowhere) Header() http.Header          { return n.header }
+func (nowhere) Write(text []byte) (int, error) { return len(text), nil }
+func (nowhere) WriteHeader(int)                {}
 
 // Ghost's refusal ends the scan, also while it cannot be passed on.
 func TestRefusalEndsTheScan(t *testing.T) {

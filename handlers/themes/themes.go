@@ -35,6 +35,10 @@ type API struct {
 	// takes 7 MB at most.
 	Scans *limiter.Limiter
 
+	// Unknown bounds, by site, the uploads of unknown senders whose responses are kept until they are
+	// complete, of up to 1 MiB each. It may be shared.
+	Unknown *limiter.Limiter
+
 	// OmitsNotice leaves findings out of what the platform's admin shows after an upload.
 	OmitsNotice bool
 

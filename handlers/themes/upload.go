@@ -34,6 +34,11 @@ func (h *API) Changes(r *http.Request, site *api.Site) (platform.ThemeChange, bo
 	return site.Platform.ChangesTheme(r.Method, r.URL.Path[len(h.Path):])
 }
 
+// maxDeleted and maxUnscanned bound what is kept of a response to a request that deletes a theme, and to
+// an upload that is not scanned, in bytes. Both may come from strangers. Ghost's have none, and some hundred
+// kilobytes.
+const maxDeleted, maxUnscanned = 4 << 10, 1 << 20
+
 // storeTimeout bounds the time to store a manifest.
 const storeTimeout = 10 * time.Second
 
@@ -53,6 +58,7 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	buffered := &api.BufferedResponse{ResponseWriter: w}
 	served := api.Served{Operation: "remove", Outcome: api.Other}
 	if change.Deleted != "" {
+		buffered.Max = maxDeleted
 		err := next(buffered, passed)
 		if err == nil && buffered.IsBuffered() {
 			served.Outcome = h.removed(ctx, site, change.Deleted)
@@ -69,8 +75,14 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	switch {
 	case !site.Staff.MayUpload(ctx, r, address):
 		upload.unread = errUnknown(upload.title)
+		buffered.Max = api.BufferNothing
+		if h.Unknown.TryAcquire(site.Name) {
+			defer h.Unknown.Release(site.Name)
+			buffered.Max = maxUnscanned
+		}
 	case !acquireScan(ctx, h.Scans, site.Name):
 		upload.unread = errBusy
+		buffered.Max = maxUnscanned
 	default:
 		upload.begin(parameters["boundary"], change.Field, h.FileName)
 	}

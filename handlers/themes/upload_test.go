@@ -170,7 +170,7 @@ func watch(t testing.TB, store themes.Store, next api.Next) (recorded, error) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Authorization", "token")
-	h := &API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Logger: zap.NewNop()}
+	h := &API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Unknown: limiter.New(64, 8), Logger: zap.NewNop()}
 	site := &api.Site{
 		Kind:     ghost.Kind,
 		Platform: new(ghost.Client),
