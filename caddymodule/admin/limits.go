@@ -36,14 +36,15 @@ func newLimits() *limits {
 	return &limits{limiter.New(0, maxOfToken), limiter.New(maxOfTenants, 0), limiter.New(maxAtOnce, 0)}
 }
 
-// changes are requests that write sites, and failing those that read which are in trouble.
-var changes, failing = newLimits(), newLimits()
+// changes are requests that write sites, reads those that read them, and failing those that read which are in
+// trouble.
+var changes, reads, failing = newLimits(), newLimits(), newLimits()
 
 // busyRetry is in how many seconds a refused request may be sent again.
 const busyRetry = "5"
 
-// serve responds to a request when it is its turn. Before, its body of at most so many bytes is received, so that a slow
-// one holds nobody up; for 0 it is left alone.
+// serve responds to a request when it is its turn. Before, its body of at most so many bytes is received, and after, the
+// response is sent, so that a slow caller holds nobody up. For 0 bytes the body is left alone.
 func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respond func(http.ResponseWriter, *http.Request) error) error {
 	token, _ := r.Context().Value(tokenKey{}).(config.NamedToken)
 	if !l.ofToken.TryAcquire(token.Name) {
@@ -57,6 +58,14 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respo
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
+	made := &madeResponse{ResponseWriter: w}
+	if err := l.inTurn(made, r, token, respond); err != nil {
+		return err
+	}
+	return made.send()
+}
+
+func (l *limits) inTurn(w http.ResponseWriter, r *http.Request, token config.NamedToken, respond func(http.ResponseWriter, *http.Request) error) error {
 	bounds := []*limiter.Limiter{l.all}
 	if len(token.Labels) > 0 {
 		bounds = []*limiter.Limiter{l.tenants, l.all}
@@ -68,6 +77,25 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respo
 		defer of.Release("")
 	}
 	return respond(w, r)
+}
+
+// madeResponse keeps a response until it is sent.
+type madeResponse struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (m *madeResponse) WriteHeader(status int) { m.status = status }
+
+func (m *madeResponse) Write(text []byte) (int, error) { return m.body.Write(text) }
+
+func (m *madeResponse) send() error {
+	if m.status != 0 {
+		m.ResponseWriter.WriteHeader(m.status)
+	}
+	_, err := m.ResponseWriter.Write(m.body.Bytes())
+	return err
 }
 
 // busyError says why it is not a request's turn, which a tenant may know too.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ const (
 	// maxSitesPage how many at most.
 	sitesPage    = 100
 	maxSitesPage = 1000
+
+	// listBytes is the size at which a page of them ends, and listPart how many are read at once.
+	listBytes = 1 << 20
+	listPart  = 20
 )
 
 // serveSites answers a request at sitesPath or below.
@@ -109,7 +114,7 @@ func (e siteEdit) serve(w http.ResponseWriter, r *http.Request, names []string) 
 	case method == http.MethodGet && r.URL.Query().Has("state"):
 		return failing.serve(w, r, 0, serve)
 	case method == http.MethodGet:
-		return serve(w, r)
+		return reads.serve(w, r, 0, serve)
 	case method == http.MethodDelete:
 		return changes.serve(w, r, 0, serve)
 	case len(names) == 0:
@@ -138,21 +143,45 @@ func (e siteEdit) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := e.Store.List(r.Context(), after, limit+1, e.Scope, labels)
+	page, next, err := e.page(r.Context(), limit, after, labels)
 	if err != nil {
 		return err
 	}
-	page := siteList{Sites: []config.ShownSite{}}
-	if len(list) > limit {
-		list = list[:limit]
-		page.Next = nextPage(limit, list[limit-1].Name, withLabels(url.Values{}, labels))
-	}
-	for _, kept := range list {
-		if !e.Hides(kept.Name) {
-			page.Sites = append(page.Sites, config.ShowSite(kept))
-		}
+	if next != "" {
+		page.Next = nextPage(limit, next, withLabels(url.Values{}, labels))
 	}
 	return writeJSON(w, http.StatusOK, page)
+}
+
+// page reads sites until there are limit or they have listBytes. last is the name of the last one if there are more.
+func (e siteEdit) page(ctx context.Context, limit int, after string, labels []string) (page siteList, last string, err error) {
+	page.Sites = []config.ShownSite{}
+	for size := 0; ; {
+		part := min(limit, listPart)
+		list, err := e.Store.List(ctx, after, part+1, e.Scope, labels)
+		if err != nil {
+			return page, "", err
+		}
+		for i, kept := range list[:min(len(list), part)] {
+			if !e.Hides(kept.Name) {
+				shown := config.ShowSite(kept)
+				page.Sites = append(page.Sites, shown)
+				size += sizeOf(shown)
+			}
+			after, limit = kept.Name, limit-1
+			if (limit == 0 || size >= listBytes) && i+1 < len(list) {
+				return page, after, nil
+			}
+		}
+		if len(list) <= part {
+			return page, "", nil
+		}
+	}
+}
+
+func sizeOf(shown config.ShownSite) int {
+	text, _ := json.Marshal(shown)
+	return len(text)
 }
 
 // The parameters of what is about several sites, and about one.
