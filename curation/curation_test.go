@@ -2,7 +2,6 @@ package curation
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -79,11 +78,7 @@ func end(c *Curator) {
 func keep(t *testing.T, c *Curator, site, tag, post string) Move {
 	t.Helper()
 	m := moveOf(site, tag, post)
-	err := c.want(t.Context(), m, history.Entry{}, func(tx *sql.Tx) error {
-		_, err := c.work.Enqueue(t.Context(), tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
-		return err
-	})
-	if err != nil {
+	if err := c.want(t.Context(), []wanted{{Move: m}}, c.work.Enqueue); err != nil {
 		t.Fatalf("c.want: %v", err)
 	}
 	return m
@@ -127,7 +122,7 @@ func TestMove(t *testing.T) {
 				}
 				w := newPlatform(test.posts)
 				c := start(t, db, w)
-				if err := c.Move(t.Context(), "daily", "#hero", test.post); err != nil {
+				if err := c.Move(t.Context(), "daily", Choice{"#hero", test.post}); err != nil {
 					t.Fatalf("c.Move: %v", err)
 				}
 				if diff := cmp.Diff(test.want, w.PostsByTag()["#hero"]); diff != "" {
@@ -171,7 +166,7 @@ func TestRefused(t *testing.T) {
 			w := newPlatform(map[string][]string{"1": {"#hero"}, "2": nil, "draft": nil})
 			w.BreakCalls(test.fault, "tag")
 			c := start(t, dbtest.SQLite(t), w)
-			if err := c.By(ada).Move(t.Context(), "daily", "#hero", test.post); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
+			if err := c.By(ada).Move(t.Context(), "daily", Choice{"#hero", test.post}); !errors.Is(err, test.want) || errors.Is(err, ErrPending) {
 				t.Errorf("Move: got %v, want %v and not ErrPending", err, test.want)
 			}
 			if diff := cmp.Diff([]string{"1"}, w.PostsByTag()["#hero"]); diff != "" {
@@ -194,7 +189,7 @@ func TestChosenUnasked(t *testing.T) {
 	w := newPlatform(map[string][]string{"1": {"#hero"}, "draft": nil})
 	c := start(t, dbtest.SQLite(t), w)
 	ctx := work.WithAsker(t.Context(), work.Asker{Name: "Ada", IsUnanswered: true})
-	if err := c.Move(ctx, "daily", "#hero", "draft"); !errors.Is(err, ErrPending) {
+	if err := c.Move(ctx, "daily", Choice{"#hero", "draft"}); !errors.Is(err, ErrPending) {
 		t.Fatalf("got %v, want %v", err, ErrPending)
 	}
 	syncAll(t, c)
@@ -249,7 +244,7 @@ func TestKilled(t *testing.T) {
 				}
 				return errDead
 			})
-			finished = killed.Move(t.Context(), "daily", "#hero", "2") == nil
+			finished = killed.Move(t.Context(), "daily", Choice{"#hero", "2"}) == nil
 			w.Fix()
 
 			expire(t, db)
@@ -281,7 +276,7 @@ func TestAtOnce(t *testing.T) {
 		for i := range acknowledged {
 			editors.Go(func() {
 				began := time.Now()
-				err := curators[i%2].Move(t.Context(), "daily", "#hero", strconv.Itoa(i))
+				err := curators[i%2].Move(t.Context(), "daily", Choice{"#hero", strconv.Itoa(i)})
 				switch {
 				case err == nil:
 					acknowledged[i].began, acknowledged[i].ended = began, time.Now()
@@ -326,7 +321,7 @@ func TestTwice(t *testing.T) {
 	var editors sync.WaitGroup
 	choose := func() {
 		editors.Go(func() {
-			if err := c.Move(t.Context(), "daily", "#hero", "1"); err != nil {
+			if err := c.Move(t.Context(), "daily", Choice{"#hero", "1"}); err != nil {
 				t.Errorf("c.Move: %v", err)
 			}
 		})
@@ -395,7 +390,7 @@ func TestMoveWithoutRoom(t *testing.T) {
 	db := dbtest.SQLite(t)
 	c := start(t, db, w)
 	end(c)
-	if err := c.Move(t.Context(), "daily", "#hero", "1"); !errors.Is(err, ErrPending) {
+	if err := c.Move(t.Context(), "daily", Choice{"#hero", "1"}); !errors.Is(err, ErrPending) {
 		t.Errorf("%v, want %v", err, ErrPending)
 	}
 	if diff := cmp.Diff([]string{"#hero: 1"}, pending(t, c)); diff != "" {

@@ -38,6 +38,9 @@ const (
 	// maxCarriers is how many posts that carry a tag are read at once, and maxRounds how
 	// often.
 	maxCarriers, maxRounds = 100, 50
+
+	// maxTagged is how often a post is given the tag in an attempt: it may be taken from it at that moment.
+	maxTagged = 3
 )
 
 // Curator moves the tags of all sites of a process. It may be used by many goroutines at
@@ -79,19 +82,45 @@ var (
 // errUnpublished is of a post that would leave its slot empty.
 var errUnpublished = &platform.Refusal{Reason: "The post is not published, so the homepage could not show it."}
 
-// Move has a post carry a tag at a site, and no other post; none if the post is "". Errors:
-// ErrPending, ErrReplaced, platform.ErrNoPost and *platform.Refusal of that post, which
-// change nothing, and those of the store.
-func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
+// Choice is a post for a tag, "" for none.
+type Choice struct{ Tag, Post string }
+
+// Move has posts carry tags at a site, and no other posts: all of them, whatever ends in between. Errors:
+// ErrPending, ErrReplaced, platform.ErrNoPost and *platform.Refusal of a post, which change nothing if
+// they are known before, and those of the store.
+func (c *Curator) Move(ctx context.Context, site string, choices ...Choice) error {
 	posts := c.posts(site)
 	if posts == nil {
 		return fmt.Errorf("site %s is not served", site)
 	}
-	if len(post) > maxKey || !utf8.ValidString(post) || strings.Contains(post, "\x00") {
-		return platform.ErrNoPost
+	var moves []wanted
+	for _, choice := range choices {
+		m, err := c.check(ctx, posts, site, choice)
+		if err != nil {
+			return err
+		}
+		moves = append(moves, m)
 	}
-	if len(tag) > maxKey {
-		return &platform.Refusal{Reason: "The tag of this slot is too long."}
+	if err := c.want(ctx, moves, c.work.Enqueuer(site, Kind)); err != nil {
+		return err
+	}
+	var failed error
+	for _, m := range moves {
+		if err := c.try(ctx, posts, m); failed == nil || errors.Is(failed, ErrPending) && err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// check makes a move of a choice.
+func (c *Curator) check(ctx context.Context, posts platform.PostHost, site string, choice Choice) (wanted, error) {
+	post := choice.Post
+	if len(post) > maxKey || !utf8.ValidString(post) || strings.Contains(post, "\x00") {
+		return wanted{}, platform.ErrNoPost
+	}
+	if len(choice.Tag) > maxKey {
+		return wanted{}, &platform.Refusal{Reason: "The tag of this slot is too long."}
 	}
 	by := history.Entry{Editor: c.by, Did: "cleared"}
 	if post != "" {
@@ -100,26 +129,21 @@ func (c *Curator) Move(ctx context.Context, site, tag, post string) error {
 	if post != "" && !work.AskerOf(ctx).IsUnanswered {
 		p, err := checkPublished(ctx, posts, post)
 		if err != nil {
-			return err
+			return wanted{}, err
 		}
 		by.About = p.Title
 	}
-	m := moveOf(site, tag, post)
-	var task work.Task
-	enqueue := c.work.Enqueuer(site, Kind)
-	err := c.want(ctx, m, by, func(tx *sql.Tx) (err error) {
-		task, err = enqueue(ctx, tx, work.Task{Site: site, Kind: Kind, Key: m.identity, Title: tag})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	attempt, isKnown := c.work.Try(ctx, task)
+	return wanted{Move: moveOf(site, choice.Tag, post), by: by}, nil
+}
+
+// try waits for the first attempt at a move.
+func (c *Curator) try(ctx context.Context, posts platform.PostHost, m wanted) error {
+	attempt, isKnown := c.work.Try(ctx, m.task)
 	switch failure, isRefused := attempt.Value.(error); {
 	case !isKnown:
 		return ErrPending
-	case attempt.Task.Key == "", !attempt.Task.IsSame(task): // this move was synced by another process, or one that replaced it was
-		return isDone(ctx, posts, m)
+	case attempt.Task.Key == "", !attempt.Task.IsSame(m.task): // this move was synced by another process, or one that replaced it was
+		return isDone(ctx, posts, m.Move)
 	case isRefused:
 		return failure
 	case attempt.Outcome == work.Never:
@@ -251,6 +275,7 @@ func applyInRounds(ctx context.Context, posts platform.PostHost, m Move) (taken 
 		defer cancel()
 		return to(ctx, id, m.Tag)
 	}
+	tagged := 0
 	for range maxRounds {
 		has, others, err := carriers(ctx, posts, m)
 		if err != nil {
@@ -260,6 +285,9 @@ func applyInRounds(ctx context.Context, posts platform.PostHost, m Move) (taken 
 			return taken, nil
 		}
 		if !has {
+			if tagged++; tagged > maxTagged {
+				return taken, &otherError{"The post was given the tag, and is not found by it."}
+			}
 			if _, err := checkPublished(ctx, posts, m.Post); err != nil { // which it may not be any more
 				return taken, err
 			}

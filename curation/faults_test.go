@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
@@ -86,7 +87,7 @@ func TestPlatformFails(t *testing.T) {
 			w.BreakCalls(platformtest.ErrDown, failing)
 			db := dbtest.SQLite(t)
 			c := start(t, db, w)
-			err := c.Move(t.Context(), "daily", "#hero", "2")
+			err := c.Move(t.Context(), "daily", Choice{"#hero", "2"})
 			if failing == "post" { // which was only asked whether it is there
 				if err != nil || len(pending(t, c)) != 0 {
 					t.Errorf("%v, %v pending", err, pending(t, c))
@@ -109,5 +110,29 @@ func TestPlatformFails(t *testing.T) {
 				t.Errorf("pending: %v", left)
 			}
 		})
+	}
+}
+
+// blind is a platform that gives a post a tag, by which it does not find the post.
+type blind struct {
+	platform.PostHost
+	tags int
+}
+
+func (*blind) Tagged(context.Context, []string, int) (map[string]platform.Tagged, error) {
+	return nil, nil
+}
+
+func (b *blind) Tag(context.Context, string, string) error {
+	b.tags++
+	return nil
+}
+
+// A platform that does not find what it has tagged is not flooded with tags.
+func TestTagThatIsNotFound(t *testing.T) {
+	b := &blind{PostHost: newPlatform(map[string][]string{"1": nil})}
+	err := apply(t.Context(), b, moveOf("daily", "#hero", "1"))
+	if _, isOther := errors.AsType[*otherError](err); !isOther || b.tags != maxTagged {
+		t.Errorf("apply: %v, after %d tags, want a reason after %d", err, b.tags, maxTagged)
 	}
 }

@@ -28,7 +28,7 @@ func TestHangingSite(t *testing.T) {
 	const atOnce = 8 // at a site
 	moved := make(chan error)
 	for i := range atOnce + 1 {
-		go func() { moved <- c.Move(t.Context(), "slow", "#slot-"+strconv.Itoa(i), "1") }()
+		go func() { moved <- c.Move(t.Context(), "slow", Choice{"#slot-" + strconv.Itoa(i), "1"}) }()
 	}
 	if err := <-moved; !errors.Is(err, ErrPending) {
 		t.Errorf("one more: %v", err)
@@ -40,7 +40,7 @@ func TestHangingSite(t *testing.T) {
 		}
 		return ""
 	})
-	if err := c.Move(t.Context(), "quick", "#hero", "1"); err != nil {
+	if err := c.Move(t.Context(), "quick", Choice{"#hero", "1"}); err != nil {
 		t.Errorf("at another site: %v", err)
 	}
 	if n := leased(); n != 1 {

@@ -200,5 +200,5 @@ func (h *Homepage) Fill(ctx context.Context, slot manifest.Slot, post string, fr
 			return fmt.Errorf("%w: %w", ErrPlatform, err)
 		}
 	}
-	return h.Curator.Move(ctx, h.Site, slot.Tag, post)
+	return h.Curator.Move(ctx, h.Site, Choice{slot.Tag, post})
 }

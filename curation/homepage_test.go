@@ -68,7 +68,7 @@ func TestImpossible(t *testing.T) {
 		w.Break(platformtest.ErrDown)
 		c := start(t, db, w)
 		for _, post := range []string{"a\x00b", "\xff", strings.Repeat("1", maxKey+1)} {
-			if err := c.Move(t.Context(), "daily", "#hero", post); !errors.Is(err, platform.ErrNoPost) {
+			if err := c.Move(t.Context(), "daily", Choice{"#hero", post}); !errors.Is(err, platform.ErrNoPost) {
 				t.Errorf("Move to post %.10q: got %v, want %v", post, err, platform.ErrNoPost)
 			}
 		}
@@ -77,7 +77,7 @@ func TestImpossible(t *testing.T) {
 			tag[i] = byte('a' + rand.IntN(26)) // which no index compresses
 		}
 		var refusal *platform.Refusal
-		if err := c.Move(t.Context(), "daily", string(tag[:]), "1"); !errors.As(err, &refusal) {
+		if err := c.Move(t.Context(), "daily", Choice{string(tag[:]), "1"}); !errors.As(err, &refusal) {
 			t.Errorf("Move of a tag with %d bytes: %v, want a *platform.Refusal", len(tag), err)
 		}
 		if left := pending(t, c); left != nil {

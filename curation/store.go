@@ -1,11 +1,13 @@
 package curation
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/history"
@@ -68,20 +70,35 @@ const (
 	doneMove = `DELETE FROM curation_moves WHERE site = $1 AND identity = $2 AND revision = $3`
 )
 
-// want keeps a move, in place of one of the same tag, by whichever of its names, and enqueues
-// it and notes who did it in the same transaction.
-func (s *SQL) want(ctx context.Context, m Move, by history.Entry, enqueue func(*sql.Tx) error) error {
-	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
-			return err
+// wanted is a move, who asks for it, and its task.
+type wanted struct {
+	Move
+	by   history.Entry
+	task work.Task
+}
+
+// want keeps moves, each in place of one of the same tag, by whichever of its names. In the same
+// transaction it enqueues them and notes who did it.
+func (s *SQL) want(ctx context.Context, moves []wanted, enqueue func(context.Context, *sql.Tx, work.Task) (work.Task, error)) error {
+	slices.SortFunc(moves, func(a, b wanted) int { return cmp.Compare(a.identity, b.identity) }) // so that two who swap do not wait for each other
+	err := s.db.InTx(ctx, func(tx *sql.Tx) (err error) {
+		for i, m := range moves {
+			if _, err := tx.ExecContext(ctx, wantMove, m.Site, m.identity, m.Tag, m.Post, mathrand.Int64()); err != nil {
+				return err
+			}
+			if _, err := s.history.Add(ctx, tx, m.thing(), m.by); err != nil {
+				return err
+			}
+			if moves[i].task, err = enqueue(ctx, tx, work.Task{Site: m.Site, Kind: Kind, Key: m.identity, Title: m.Tag}); err != nil {
+				return err
+			}
 		}
-		if _, err := s.history.Add(ctx, tx, m.thing(), by); err != nil {
-			return err
-		}
-		return enqueue(tx)
+		return nil
 	})
-	if err == nil {
-		audit.Note(ctx, m.Site, slotKind, m.identity, by.Did)
+	for _, m := range moves {
+		if err == nil {
+			audit.Note(ctx, m.Site, slotKind, m.identity, m.by.Did)
+		}
 	}
 	return database.Wrap("keeping a move", err)
 }

@@ -436,11 +436,8 @@ func (v *view) swap(ctx context.Context, home ActiveHomepage, one curation.Slot,
 			return &curation.ManyError{Total: of.Total}
 		}
 	}
-	err = home.Fill(ctx, other, first(one.Posts), false)
-	if err != nil && !errors.Is(err, curation.ErrPending) {
-		return err
-	}
-	return errors.Join(err, home.Fill(ctx, one.Slot, first(carried[other.Tag].Posts), false))
+	return home.Curator.Move(ctx, home.Site,
+		curation.Choice{Tag: other.Tag, Post: first(one.Posts)}, curation.Choice{Tag: one.Tag, Post: first(carried[other.Tag].Posts)})
 }
 
 // The homepage shows the first of the posts that carry a slot's tag. "" means none.

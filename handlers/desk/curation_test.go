@@ -1,7 +1,10 @@
 package desk_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -409,6 +412,28 @@ func TestLinkToWhatWasDone(t *testing.T) {
 			t.Errorf("Sec-Fetch-Site %s: got notice %q, want %q", site, got, want)
 		}
 	}
+}
+
+// Two slots have changed places also if the editor closes the tab before Ghost has the first change.
+func TestSwapAfterTheTabIsClosed(t *testing.T) {
+	h := newsroom(t)
+	waiting, release := h.Ghost.Hold("tag")
+	ctx, closeTab := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, "POST", "https://news.example.com"+path+"curation", strings.NewReader(formOf("slot", "top/lead", "with", "top/second", "theme", "nightly")))
+	r.Header.Set("Cookie", "Editor")
+	r.Header.Set("Origin", "https://news.example.com")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	ended := make(chan struct{})
+	go func() {
+		h.Desk.Serve(httptest.NewRecorder(), r, h.Site, netip.MustParseAddr("192.0.2.1"))
+		close(ended)
+	}()
+	<-waiting
+	closeTab()
+	<-ended
+	release()
+	want := map[string][]string{"#lead": {"2"}, "#second": {"1"}, "kept": {"2"}}
+	wait.Until(t, func() string { return cmp.Diff(want, h.Ghost.PostsByTag()) })
 }
 
 // More than the staff of a site can ask at once waits for nothing: the page says so.
