@@ -144,10 +144,11 @@ func isSkipped(date time.Time, clock time.Duration, zone *time.Location) bool {
 	return time.Duration(t.Hour())*time.Hour+time.Duration(t.Minute())*time.Minute != clock
 }
 
-// parseDate reads a date of a year from 1000 on.
+// parseDate reads a date of a year from 1000 to 9998: the day after it, which calendars need, has four
+// digits for its year too.
 func parseDate(text string) (time.Time, bool) {
 	date, err := time.Parse(dateFormat, text)
-	return date, err == nil && date.Year() >= 1000
+	return date, err == nil && date.Year() >= 1000 && date.Year() <= 9998
 }
 
 // parseClock reads a time of day. Seconds may be there, and do not count: browsers send

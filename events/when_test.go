@@ -203,6 +203,7 @@ func TestEndProblems(t *testing.T) {
 		"whole days":           {"", "", "2026-04-02", []manifest.Problem{}, "2026-04-02"},
 		"before the date":      {"", "", "2026-03-27", []manifest.Problem{{Field: endDate, Message: "End date must not be before the date."}}, ""},
 		"no date":              {"", "", "2026-02-30", []manifest.Problem{{Field: endDate, Message: "End date must be a date that exists, such as 2026-05-31."}}, ""},
+		"the last of all":      {"", "", "9999-12-31", []manifest.Problem{{Field: endDate, Message: "End date must be a date that exists, such as 2026-05-31."}}, ""}, // whose next day has five digits
 		"before the start on the same day": {"22:00", "02:00", "2026-03-28", []manifest.Problem{{
 			Field: "event_time_end", Message: "End time must not be before the start time on the same day. Without an end date, it is on the next day.",
 		}}, ""},

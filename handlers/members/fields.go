@@ -26,6 +26,7 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 	if err != nil || object == nil {
 		return f, &members.InvalidError{Message: "The body must be a JSON object."}
 	}
+	var list *[]newsletter
 	for _, field := range []struct {
 		name, kind string
 		into       any
@@ -33,7 +34,7 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 		{"email", "a string", &f.Email},
 		{"name", "a string", &f.Name},
 		{"is_subscribed", "true or false", &f.Subscribed},
-		{"newsletters", "an array of objects with an id and a status, both strings", &f.Newsletters},
+		{"newsletters", "an array of objects with an id and a status, both strings", &list},
 		{"note", "a string; leave it out to set none", &f.Note},
 		{"labels", "an array of strings", &f.Labels},
 		{"tier_id", "a string or null", &f.TierID},
@@ -56,5 +57,35 @@ func parseFields(body []byte, memberID bool) (f members.Fields, err error) {
 			return members.Fields{}, &members.InvalidError{Message: "The " + field.name + " must be " + field.kind + "."}
 		}
 	}
+	if list != nil {
+		f.Newsletters = new(make([]members.Newsletter, 0, len(*list)))
+		for _, n := range *list {
+			*f.Newsletters = append(*f.Newsletters, members.Newsletter(n))
+		}
+	}
 	return f, nil
+}
+
+// newsletter is one as a body has it. encoding/json would take other names for its fields, such as ID,
+// and null and "" for no status.
+type newsletter members.Newsletter
+
+func (n *newsletter) UnmarshalJSON(text []byte) error {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		return err
+	}
+	for name, into := range map[string]*string{"id": &n.ID, "status": &n.Status} {
+		value, there := object[name]
+		if !there {
+			continue
+		}
+		if err := json.Unmarshal(value, into); err != nil {
+			return err
+		}
+		if *into == "" {
+			return errors.New("it is empty")
+		}
+	}
+	return nil
 }
