@@ -38,8 +38,8 @@ const (
 	pollInterval = 5 * time.Second
 
 	// maxTasks bounds what is under way in a process, maxDue of it what nobody waits for. A
-	// site has an eighth of each at most. So platforms that hang leave slots to others, and
-	// retries to what editors wait for.
+	// site has an eighth of each at most, and of the second half one. So platforms that hang,
+	// or take long, leave slots to others, and retries to what editors wait for.
 	maxTasks, maxDue, maxOfSite = 64, 48, 8
 
 	// MaxPolls is how much of this Background may take for what is not even pending.
@@ -213,7 +213,7 @@ func (q *Queue) Background(site string, do func(ctx context.Context)) bool {
 }
 
 func (q *Queue) begin(site string, most int, do func(ctx context.Context)) bool {
-	if !q.limiter.TryAcquireUpTo(most, site) {
+	if !q.limiter.TryAcquireFairly(most, site) {
 		return false
 	}
 	go func() {

@@ -57,9 +57,18 @@ func (l *Limiter) TryAcquire(key string) bool { return l.TryAcquireUpTo(l.total,
 
 // TryAcquireUpTo is TryAcquire for what leaves slots to what is more urgent: it takes a slot
 // only while fewer than most are taken. The bound of a key shrinks in proportion.
-func (l *Limiter) TryAcquireUpTo(most int, key string) bool {
+func (l *Limiter) TryAcquireUpTo(most int, key string) bool { return l.tryAcquire(most, key, false) }
+
+// TryAcquireFairly is TryAcquireUpTo, and leaves the second half of most to keys without a slot. So a few
+// keys whose calls take long do not keep the others from theirs.
+func (l *Limiter) TryAcquireFairly(most int, key string) bool { return l.tryAcquire(most, key, true) }
+
+func (l *Limiter) tryAcquire(most int, key string, isFair bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if isFair && l.taken >= most/2 && l.of[key] > 0 {
+		return false
+	}
 	perKey := l.perKey
 	if most < l.total && perKey < math.MaxInt {
 		perKey = perKey * most / l.total
