@@ -133,6 +133,7 @@ func TestUnusualYAML(t *testing.T) {
 
 		{"yes, no, on and off are text", inType("label: no\ntags: [yes, on, off]"), inType("label: 'no'\ntags: ['yes', 'on', 'off']"), nil},
 		{"yes and on are no booleans", inType("default: yes\ncustom_fields: [{key: on, type: text, required: on}]"), inType("custom_fields: [{key: 'on', type: text}]"), nil},
+		{"a boolean in quotes is text", inType("default: 'true'\ncustom_fields: [{key: a, type: text, required: \"true\"}]"), inType("custom_fields: [{key: a, type: text}]"), nil},
 		{"numbers and dates are no text", inType("label: 2026\ntags: [2026, 1.5, 2026-01-31, true, ~, a]"), inType("tags: [a]"), nil},
 		{"text by its tag", inType("tags: [!!str 2026]"), inType("tags: ['2026']"), nil},
 		{"a tag of its own is no text", inType("label: !name Talk\ntags: [!x a]"), inType(""), nil},

@@ -477,3 +477,21 @@ func TestEventsAway(t *testing.T) {
 		t.Errorf("a type that is gone: %d %s", got.Status, got.Text)
 	}
 }
+
+// An editor of an event sees what is wrong with the manifest, and which size a picture should have
+// where nobody says one.
+func TestEditorSaysWhatTheManifestLacks(t *testing.T) {
+	const banner, size = "The theme's manifest has findings. Parts of it that are wrong are left out here.", "Recommended: 1200 x 630 px"
+	h := newHarness(t)
+	h.declareEvents()
+	if text := h.get("events?new=party", "Editor").text(t); strings.Contains(text, banner) || strings.Contains(text, size) {
+		t.Errorf("got %s, want no findings and no built-in size", text)
+	}
+	h.Manifest("nightly", "manifest_version: 1\nevents:\n  types:\n    party: {post_template: custom-party, supported_fields: [feature_image, colour]}\n")
+	text := h.get("events?new=party", "Editor").text(t)
+	for _, want := range []string{banner, "colour", size} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s, want %q in it", text, want)
+		}
+	}
+}

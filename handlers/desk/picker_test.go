@@ -74,6 +74,20 @@ func TestPostThatFillsManySlots(t *testing.T) {
 	}
 }
 
+// The picker offers as many of the newest posts as the section declares, of those with its tag.
+func TestPickerOffersAsManyAsDeclared(t *testing.T) {
+	h := newsroom(t)
+	for _, id := range []string{"4", "5", "6"} {
+		h.Publish(id, "News no. "+id, "news")
+	}
+	page := h.get("curation?slot=more/news&view=recent", "Editor")
+	for title, want := range map[string]bool{"News no. 6": true, "News no. 5": true, "News no. 4": false, "The first": false} {
+		if got := strings.Contains(page.Text, title); got != want {
+			t.Errorf("%s is offered: %t, want %t: %s", title, got, want, page.Text)
+		}
+	}
+}
+
 // The picker says which posts it offers.
 func TestPickerSaysWhatItOffers(t *testing.T) {
 	h := newsroom(t)
