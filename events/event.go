@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/history"
@@ -195,6 +196,24 @@ type Settings struct {
 	// Messages are the texts of messaging states, by their names. One that is missing or
 	// empty is the theme's to choose.
 	Messages map[string]string `json:"messages"`
+}
+
+// Merge makes the changes from before to wanted in s, which somebody else may have changed since before.
+func (s Settings) Merge(before, wanted Settings) Settings {
+	pick := func(now, before, wanted string) string {
+		if strings.TrimSpace(wanted) == before {
+			return now
+		}
+		return wanted
+	}
+	merged := Settings{
+		ImageSize: pick(s.ImageSize, before.ImageSize, wanted.ImageSize), CalendarName: pick(s.CalendarName, before.CalendarName, wanted.CalendarName),
+		Messages: make(map[string]string),
+	}
+	for _, state := range manifest.MessagingStates() {
+		merged.Messages[state] = pick(s.Messages[state], before.Messages[state], wanted.Messages[state])
+	}
+	return merged
 }
 
 const (

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ type eventSettings struct {
 	Messages []eventField
 	Problems []eventField
 	Calendar string // to which readers subscribe, "" for none
+	Before   string // the settings that the form was made of, as JSON
 }
 
 // messagingStates are what readers can be told of an event, with who is told.
@@ -42,14 +44,18 @@ func showEventSettings(ctx context.Context, v *view) (any, error) {
 	if err != nil {
 		return nil, away(err)
 	}
-	shown := v.settingsPage(ctx, settings, nil)
+	before, err := json.Marshal(settings)
+	if err != nil {
+		return nil, err
+	}
+	shown := v.settingsPage(ctx, settings, nil, string(before))
 	if v.request.URL.Query().Has("done") {
 		shown.Notice = &notice{Text: "The settings were saved."}
 	}
 	return shown, nil
 }
 
-// saveEventSettings keeps the settings that a form has.
+// saveEventSettings keeps what somebody has changed in the form. What others have saved meanwhile stays.
 func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
 	settings := events.Settings{
@@ -61,9 +67,18 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 			settings.Messages[state.name] = text
 		}
 	}
-	err := v.events.SaveSettings(ctx, v.site.Name, settings)
+	now, err := v.events.Settings(ctx, v.site.Name)
+	if err != nil {
+		return nil, away(err)
+	}
+	var before events.Settings
+	merged := settings
+	if json.Unmarshal([]byte(form.Get("before")), &before) == nil {
+		merged = now.Merge(before, settings)
+	}
+	err = v.events.SaveSettings(ctx, v.site.Name, merged)
 	if invalid, ok := errors.AsType[*events.InvalidError](err); ok {
-		return v.settingsPage(ctx, settings, invalid.Problems), nil
+		return v.settingsPage(ctx, settings, invalid.Problems, form.Get("before")), nil
 	}
 	if err != nil {
 		return nil, away(err)
@@ -71,7 +86,7 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	return redirection(url.Values{"done": {"save"}}.Encode()), nil
 }
 
-func (v *view) settingsPage(ctx context.Context, settings events.Settings, problems []manifest.Problem) *eventSettings {
+func (v *view) settingsPage(ctx context.Context, settings events.Settings, problems []manifest.Problem, before string) *eventSettings {
 	of := fieldsOf{
 		problems: problems, picture: func(string) string { return "" },
 		values: map[string]any{imageSizeField: settings.ImageSize, calendarNameField: settings.CalendarName},
@@ -79,7 +94,7 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 	for state, text := range settings.Messages {
 		of.values[state] = text
 	}
-	shown := &eventSettings{Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
+	shown := &eventSettings{Before: before, Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
 	add := func(key, label, kind, help string) eventField {
 		f := of.field(key, label, kind)
 		f.Name, f.ID, f.Help = key, "field-"+key, clip.Text(help, maxMessage)

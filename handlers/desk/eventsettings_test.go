@@ -30,6 +30,21 @@ func TestEventSettings(t *testing.T) {
 	}
 }
 
+// Of two editors who have the settings open, each saves what they have changed.
+func TestEventSettingsOfTwo(t *testing.T) {
+	h := newHarness(t)
+	before := hidden(h.get("event-settings", "Editor"), "before")
+	h.post("event-settings", "Editor", "before", before, "image_size", "", "calendar_name", "", "can_register", "Write to us.")
+	h.post("event-settings", "Owner", "before", before, "image_size", "", "calendar_name", "Our events", "can_register", "", "registered", "Thanks")
+	next := hidden(h.get("event-settings", "Owner"), "before")
+	h.post("event-settings", "Owner", "before", next, "image_size", "1 x 1 px", "calendar_name", "Our events", "can_register", " Write to us.\r\n", "registered", "")
+	settings, err := h.Events.Settings(t.Context(), "daily")
+	want := events.Settings{ImageSize: "1 x 1 px", CalendarName: "Our events", Messages: map[string]string{"can_register": "Write to us."}}
+	if diff := cmp.Diff(want, settings); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
 // The address to subscribe to is in the settings, with a button that copies it.
 func TestAddressOfCalendar(t *testing.T) {
 	h := newHarness(t)

@@ -221,6 +221,9 @@ func (c *eventClient) Publication(ctx context.Context) (platform.Publication, er
 	if err := c.call(ctx, http.MethodGet, "/settings/", nil, nil, &response); err != nil {
 		return platform.Publication{}, err
 	}
+	if response.Settings == nil { // else posts would be written anew in another language
+		return platform.Publication{}, &Error{Status: http.StatusOK, Message: "without settings"}
+	}
 	var site json.RawMessage
 	if err := c.call(ctx, http.MethodGet, sitePath, nil, nil, &site); err != nil {
 		return platform.Publication{}, err
