@@ -1,6 +1,7 @@
 package members
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
@@ -40,8 +41,8 @@ func (r Record) MergeFields(found platform.Member) (after Record, changed bool) 
 	if replaces(NoteField, r.Note != found.Note) {
 		after.Note = found.Note
 	}
-	if replaces(LabelsField, !sameLabels(r.Labels, found.Labels)) {
-		after.Labels = found.Labels
+	if labels := asFound(r.Labels, found.Labels); replaces(LabelsField, !slices.Equal(labels, r.Labels)) {
+		after.Labels = labels
 	}
 	if replaces(SubscriptionField, r.Subscribed != found.Subscribed) {
 		after.Subscribed = found.Subscribed
@@ -56,6 +57,18 @@ func (r Record) MergeFields(found platform.Member) (after Record, changed bool) 
 // sameLabels reports whether two sets of labels are the same to the platform,
 // which orders them and compares them without case.
 func sameLabels(a, b []string) bool { return sameElements(folded(a), folded(b)) }
+
+// asFound is found, but in the order of labels if these are the same labels.
+func asFound(labels, found []string) []string {
+	if !sameLabels(labels, found) {
+		return found
+	}
+	foundFolded, inOrder := folded(found), make([]string, 0, len(labels))
+	for _, label := range folded(labels) {
+		inOrder = append(inOrder, found[slices.Index(foundFolded, label)])
+	}
+	return inOrder
+}
 
 func folded(labels []string) []string {
 	list := make([]string, 0, len(labels))

@@ -234,10 +234,14 @@ func (g *GuestList) CheckIn(ctx context.Context, site, event, member string, isI
 		if isIn != was.CheckedInAt.IsZero() { // but an earlier press that is still to arrive must not win
 			return false, b.confirmCheckIn(ctx, pressed)
 		}
-		if b.did = "check-in undone"; isIn {
+		isChanged, err := b.checkIn(ctx, isIn, pressed)
+		switch {
+		case isChanged && isIn:
 			b.did = "checked in"
+		case isChanged:
+			b.did = "check-in undone"
 		}
-		return false, b.checkIn(ctx, isIn, pressed)
+		return false, err
 	})
 }
 

@@ -144,16 +144,15 @@ func (b *booking) unseat(ctx context.Context, by string) error {
 }
 
 // checkIn notes that a registered member was seen at a time, or that they were not.
-func (b *booking) checkIn(ctx context.Context, isIn bool, at time.Time) error {
+func (b *booking) checkIn(ctx context.Context, isIn bool, at time.Time) (isChanged bool, err error) {
 	var checkedIn any
 	if isIn {
 		checkedIn = at.UnixMilli()
 	}
 	if err := only(exec(ctx, b.tx, countChange, b.key.site, b.key.event)); err != nil {
-		return err
+		return false, err
 	}
-	_, err := exec(ctx, b.tx, checkIn, b.key.site, b.key.event, b.key.member, checkedIn, at.UnixMilli())
-	return err
+	return exec(ctx, b.tx, checkIn, b.key.site, b.key.event, b.key.member, checkedIn, at.UnixMilli())
 }
 
 // confirmCheckIn records the time of a press that changes nothing.

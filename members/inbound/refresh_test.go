@@ -24,7 +24,8 @@ func TestRefresh(t *testing.T) {
 		want   func(*members.Record) // nil if nothing changes
 	}{
 		{"nothing", func(*platform.Member) {}, nil},
-		{"labels in another order and case", func(m *platform.Member) { m.Labels = []string{"B", "A"} }, nil},
+		{"labels in another order", func(m *platform.Member) { m.Labels = []string{"b", "a"} }, nil},
+		{"labels in another order and case", func(m *platform.Member) { m.Labels = []string{"B", "a"} }, func(m *members.Record) { m.Labels = []string{"a", "B"} }},
 		{
 			"a label",
 			func(m *platform.Member) { m.Labels = append(m.Labels, "staff") },
