@@ -252,7 +252,7 @@ func TestObjectsThatAreNoLists(t *testing.T) {
 			"posts of events":   func() error { _, err := client.EventPosts(t.Context(), []string{id}); return err },
 			"changed posts":     func() error { _, err := client.ChangedPosts(t.Context(), time.Unix(0, 0)); return err },
 			"posts with a tag":  func() error { _, err := client.Tagged(t.Context(), []string{"#hero"}, 1); return err },
-			"the publication":    func() error { _, err := client.Publication(t.Context()); return err },
+			"the publication":   func() error { _, err := client.Publication(t.Context()); return err },
 			"posts with a title": func() error {
 				_, err := client.Published(t.Context(), platform.PostSearch{Words: []string{"day"}, Most: 1})
 				return err
