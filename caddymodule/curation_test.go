@@ -90,6 +90,7 @@ func TestHomepage(t *testing.T) {
 		"/news/picker?view=recent&events=without":                        {`<b>Two</b> "&`, "One"},
 		"/news/picker?view=recent":                                       {`<b>Two</b> "&`, "One"},
 		"/news/picker?q=" + h.unique:                                     {`<b>Two</b> "&`, "One"},
+		"/news/picker?q=" + h.unique + "+none":                           nil, // a search, as the theme declares
 	} {
 		if diff := cmp.Diff(want, h.picked(path)); diff != "" {
 			t.Errorf("%s: picked (-want +got):\n%s", path, diff)

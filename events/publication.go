@@ -107,7 +107,7 @@ func (s *sitePages) Title(ctx context.Context, site string) string {
 		s.work.Background(site, func(ctx context.Context) { _, _ = s.publication(ctx, host, site) }) // the earlier one stays
 		return title
 	}
-	p, err := s.publication(ctx, host, site)
+	p, err := s.publication(context.WithoutCancel(ctx), host, site) // for others too, if the caller leaves
 	if err != nil {
 		return ""
 	}

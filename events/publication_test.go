@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -59,5 +60,21 @@ func TestPublication(t *testing.T) {
 				t.Errorf("the platform was asked %d times, want %d", asked, test.asked)
 			}
 		})
+	}
+}
+
+// A reader who leaves while the platform is asked leaves its title to the others.
+func TestTitleOutlivesItsReader(t *testing.T) {
+	h := platformtest.New()
+	waiting, release := h.Hold("publication")
+	r := benchOf(t, want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), h)
+	ctx, leave := context.WithCancel(t.Context())
+	title := make(chan string)
+	go func() { title <- r.Title(ctx, "daily") }()
+	<-waiting
+	leave()
+	release()
+	if got := <-title; got != "The Daily" {
+		t.Errorf("the title is %q, want The Daily", got)
 	}
 }
