@@ -251,8 +251,8 @@ func (f *forgetting) isDue(site string, now time.Time) bool {
 	return !ok || at.after != "" || !now.Before(at.next)
 }
 
-// begin notes that the round of a site goes on. The first round of a process starts at a random
-// place, so that processes that end soon still ask for all registrants over time.
+// begin is where the round of a site goes on; goOn notes that it did. The first round of a process starts
+// at a random place, so that processes that end soon still ask for all registrants over time.
 func (f *forgetting) begin(site string, now time.Time) round {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -260,10 +260,10 @@ func (f *forgetting) begin(site string, now time.Time) round {
 	switch {
 	case !ok:
 		at = round{after: fmt.Sprintf("%04x", rand.N(1<<16)), next: now}
+		f.rounds[site] = at
 	case at.after == "":
 		at.next = now.Add(forgetRound)
 	}
-	f.rounds[site] = at
 	return at
 }
 

@@ -211,7 +211,10 @@ func TestForgetRound(t *testing.T) {
 			t.Errorf("who is known by name (-want +got): %s", diff)
 		}
 		r.rounds["daily"] = round{next: db.Now().Add(-time.Second)}
-		look("on the next day", nil, platform.MaxMembersOf)
+		f.isDown = true
+		look("the platform is away on the next day", errFinder, platform.MaxMembersOf)
+		f.isDown = false
+		look("it is back", nil, platform.MaxMembersOf)
 	})
 }
 
