@@ -49,21 +49,26 @@ func (r *Record) NextPlaceholder() bool {
 	return true
 }
 
-// placeholder is empty if the integration allows no duplicates.
+// placeholder is empty if the integration allows no duplicates. Characters that not every mail
+// program takes without quotes (RFC 5322, section 3.2.3) are replaced.
 func (i Integration) placeholder(memberID string) string {
 	if !i.allowsDuplicates() {
 		return ""
 	}
-	safe := strings.Map(func(c rune) rune {
+	safe := []byte(strings.Map(func(c rune) rune {
 		switch {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.ContainsRune("-_+.", c):
 			return c
-		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
 		}
 		return '-'
-	}, memberID)
-	return safe[:min(len(safe), longestLocal)] + "@" + i.PlaceholderDomain
+	}, memberID))
+	safe = safe[:min(len(safe), longestLocal)]
+	for i, c := range safe {
+		if c == '.' && (i == 0 || i == len(safe)-1 || safe[i-1] == '.') {
+			safe[i] = '-'
+		}
+	}
+	return string(safe) + "@" + i.PlaceholderDomain
 }
 
 func (r *Record) unsubscribe() {
