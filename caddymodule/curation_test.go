@@ -27,7 +27,8 @@ func TestHomepage(t *testing.T) {
 	want := staffResponse(200, strings.ReplaceAll(`{"theme":"homepage-U","is_latest":true,"sections":[`+
 		`{"key":"hero","name":"Hero","description":"The top of the page","picker":{"default_view":"recent","recent_limit":20},"slots":[`+
 		`{"key":"lead","label":"Lead","tag":"#lead-U","posts":[],"total":0,"pending":null},`+
-		`{"key":"second","label":"Second","tag":"hash-second-U","posts":[],"total":0,"pending":null}]},`+
+		`{"key":"second","label":"Second","tag":"hash-second-U","posts":[],"total":0,"pending":null},`+
+		`{"key":"third","label":"Third","tag":"hash-third_x-U","posts":[],"total":0,"pending":null}]},`+
 		`{"key":"news","name":"News","description":"","picker":{"default_view":"search","recent_limit":2,"recent_filter":{"tag":"kept-U"}},"slots":[`+
 		`{"key":"first","label":"First","tag":"public-U","posts":[],"total":0,"pending":null}]}]}`, "U", h.unique))
 	if diff := cmp.Diff(want, whole); diff != "" {
@@ -56,6 +57,8 @@ func TestHomepage(t *testing.T) {
 		{"PUT", "/hero/lead", `{"post":"` + two + `"}`, slot{Key: "lead", Posts: []string{`<b>Two</b> "&`}, Total: 1}},
 		{"PUT", "/hero/lead", `{"post":"` + two + `"}`, slot{Key: "lead", Posts: []string{`<b>Two</b> "&`}, Total: 1}},
 		{"PUT", "/news/first", `{"post":"` + three + `","theme":"` + h.theme + `"}`, slot{Key: "first", Posts: []string{"Three 100%"}, Total: 1}},
+		{"PUT", "/hero/third", `{"post":"` + one + `"}`, slot{Key: "third", Posts: []string{"One"}, Total: 1}},
+		{"DELETE", "/hero/third", "", slot{Key: "third"}},
 		{"DELETE", "/hero/second", "", slot{Key: "second"}},
 		{"DELETE", "/hero/second", `{"theme":"` + h.theme + `"}`, slot{Key: "second"}},
 	} {

@@ -114,7 +114,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 		}
 		p.fix()
 		title := []string{"One", "Two"}[to]
-		if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{title}, Total: 1}, {Key: "second"}, {Key: "first"}}, h.settled()); diff != "" {
+		if diff := cmp.Diff([]slot{{Key: "lead", Posts: []string{title}, Total: 1}, {Key: "second"}, {Key: "third"}, {Key: "first"}}, h.settled()); diff != "" {
 			t.Errorf("%s: settled (-want +got):\n%s", test.name, diff)
 		}
 		want := slices.Clone(tags)
@@ -264,7 +264,7 @@ func TestKilledAmongMoves(t *testing.T) {
 	}
 	editors.Wait()
 	if diff := cmp.Diff([]slot{
-		{Key: "lead", Posts: []string{last[0]}, Total: 1}, {Key: "second", Posts: []string{last[1]}, Total: 1}, {Key: "first"},
+		{Key: "lead", Posts: []string{last[0]}, Total: 1}, {Key: "second", Posts: []string{last[1]}, Total: 1}, {Key: "third"}, {Key: "first"},
 	}, h.settled()); diff != "" {
 		t.Errorf("h.settled (-want +got):\n%s", diff)
 	}

@@ -38,7 +38,7 @@ func newHomepage(t *testing.T, e *edge, key string) *homepage {
 	t.Cleanup(func() {
 		h.activate(before)
 		h.ghost("DELETE", "/themes/"+h.theme+"/", "")
-		for _, tag := range []string{"lead", "second", "first", "public"} {
+		for _, tag := range []string{"lead", "second", "third_x", "first", "public"} {
 			for _, id := range h.ids("tags", "slug:~'"+tag+"-"+h.unique+"',slug:~'hash-"+tag+"-"+h.unique+"'") {
 				h.ghost("DELETE", "/tags/"+id+"/", "")
 			}
@@ -60,6 +60,7 @@ homepage_curation:
       slots:
         - {key: lead, label: Lead, tag: "#lead-%[1]s"}
         - {key: second, label: Second, tag: hash-second-%[1]s}
+        - {key: third, label: Third, tag: hash-third_x-%[1]s}
     - key: news
       name: News
       picker: {default_view: search, recent_limit: 2, recent_filter: {tag: kept-%[1]s}}

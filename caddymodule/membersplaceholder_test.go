@@ -25,7 +25,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 	defer client.Close()
 	e := startEdge(t, nil, membersConfig(sqliteStore(t), ghostPlatform(url, key, "off")))
 	id := strconv.FormatInt(time.Now().UnixNano(), 10)
-	email, placeholder := "jane+"+id+"@example.com", "dup-"+id+"@members.invalid"
+	email, placeholder := "jane+"+id+"@example.com", "Dup."+id+"@members.invalid"
 	isSubscribed := func(email string) bool {
 		t.Helper()
 		found, err := client.FindByEmail(t.Context(), email)
