@@ -288,7 +288,7 @@ func TestMembersCustomIDs(t *testing.T) {
 		}
 	}
 	dup := e.call(crmKey, "POST", "", `{"email":"m0@example.com","member_id":"Dup 1","is_subscribed":true}`)
-	if !strings.Contains(dup.Body, `"email":"dup-1@members.invalid"`) || !strings.Contains(dup.Body, `"is_subscribed":false`) {
+	if !strings.Contains(dup.Body, `"email":"Dup-1@members.invalid"`) || !strings.Contains(dup.Body, `"is_subscribed":false`) {
 		t.Errorf("a duplicate: %v", dup)
 	}
 	if diff := cmp.Diff(failed("The email is already taken."), e.call(strictKey, "POST", "", `{"email":"m0@example.com","member_id":"1"}`)); diff != "" {
