@@ -102,9 +102,13 @@ func TestServerLostInCommit(t *testing.T) {
 					wantRows = 1
 				}
 				var rows int
-				wait.Until(t, func() string { // the connection that counts may have been lost too
+				// The connection that counts may have been lost too, and the server may still be at the commit.
+				wait.Until(t, func() string {
 					if err := db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM notes").Scan(&rows); err != nil {
 						return err.Error()
+					}
+					if rows < wantRows {
+						return fmt.Sprintf("%d rows, want %d", rows, wantRows)
 					}
 					return ""
 				})
