@@ -49,8 +49,8 @@ func (r *Record) NextPlaceholder() bool {
 	return true
 }
 
-// placeholder is empty if the integration allows no duplicates. Characters that not every mail
-// program takes without quotes (RFC 5322, section 3.2.3) are replaced.
+// placeholder is empty if the integration allows no duplicates. Of the member ID it keeps what needs
+// no quotes in an address (RFC 5322, section 3.2.3), but for rare characters.
 func (i Integration) placeholder(memberID string) string {
 	if !i.allowsDuplicates() {
 		return ""

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 
 	"github.com/lychgate/caddy-lychgate/config"
@@ -58,11 +59,12 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respo
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	made := &madeResponse{ResponseWriter: w}
+	made := &api.BufferedResponse{ResponseWriter: w, Max: math.MaxInt}
 	if err := l.inTurn(made, r, token, respond); err != nil {
 		return err
 	}
-	return made.send()
+	made.Release()
+	return nil
 }
 
 func (l *limits) inTurn(w http.ResponseWriter, r *http.Request, token config.NamedToken, respond func(http.ResponseWriter, *http.Request) error) error {
@@ -77,25 +79,6 @@ func (l *limits) inTurn(w http.ResponseWriter, r *http.Request, token config.Nam
 		defer of.Release("")
 	}
 	return respond(w, r)
-}
-
-// madeResponse keeps a response until it is sent.
-type madeResponse struct {
-	http.ResponseWriter
-	status int
-	body   bytes.Buffer
-}
-
-func (m *madeResponse) WriteHeader(status int) { m.status = status }
-
-func (m *madeResponse) Write(text []byte) (int, error) { return m.body.Write(text) }
-
-func (m *madeResponse) send() error {
-	if m.status != 0 {
-		m.ResponseWriter.WriteHeader(m.status)
-	}
-	_, err := m.ResponseWriter.Write(m.body.Bytes())
-	return err
 }
 
 // busyError says why it is not a request's turn, which a tenant may know too.
