@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/checkout"
 )
 
-// Binary builds Caddy with Lychgate, once for a process. Call Remove at its end.
+// Binary builds Caddy with Lychgate, once for a process. Call Remove at its end. LYCHGATE_TEST_CADDY
+// names one that is built already, since each package of tests would spend ten seconds on it.
 func Binary() (string, error) { return build() }
 
 // Build is [Binary] for tests, whose TestMain runs [M].
@@ -46,14 +48,16 @@ func Remove() error { return remove() }
 var remove = func() error { return nil }
 
 var build = sync.OnceValues(func() (binary string, err error) {
-	_, file, _, _ := runtime.Caller(0)
+	if given := os.Getenv("LYCHGATE_TEST_CADDY"); given != "" {
+		return given, nil
+	}
 	folder, err := os.MkdirTemp("", "lychgate-caddy-")
 	if err != nil {
 		return "", err
 	}
 	binary = filepath.Join(folder, "caddy")
 	command := exec.Command("go", "build", "-o", binary, "./cmd/caddy")
-	command.Dir = filepath.Join(filepath.Dir(file), "..", "..", "..")
+	command.Dir = checkout.Path("")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("building Caddy: %w\n%s", err, output), os.RemoveAll(folder))
 	}

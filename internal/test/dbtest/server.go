@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/checkout"
 )
 
 // Server is a PostgreSQL of a benchmark's own.
@@ -26,8 +26,7 @@ const startTimeout = time.Minute
 // OpenServer starts a PostgreSQL with an empty database, as e2e/postgres/start does.
 // Close it when it is no longer needed.
 func OpenServer() (*Server, error) {
-	_, file, _, _ := runtime.Caller(0)
-	s := &Server{script: exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "..", "e2e", "postgres", "start"))}
+	s := &Server{script: exec.Command(checkout.Path("e2e/postgres/start"))}
 	s.script.Stderr = os.Stderr
 	output, err := s.script.StdoutPipe()
 	if err == nil {

@@ -5,10 +5,9 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/checkout"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 )
 
@@ -26,7 +25,7 @@ type Process struct {
 // It is killed when the test ends.
 func New(t testing.TB) *Process {
 	t.Helper()
-	Real(t)
+	skipWithout(t)
 	p := &Process{Port: freeport.New(t), t: t, folder: t.TempDir()}
 	t.Cleanup(p.Kill)
 	return p
@@ -36,8 +35,7 @@ func New(t testing.TB) *Process {
 // The test sets the environment variables of e2e/ghost/start.
 func (p *Process) Start() {
 	p.t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	p.script = exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "..", "e2e", "ghost", "start"), p.folder, p.Port)
+	p.script = exec.Command(checkout.Path("e2e/ghost/start"), p.folder, p.Port)
 	var complaint bytes.Buffer
 	p.script.Stderr = &complaint
 	output, err := p.script.StdoutPipe()
