@@ -4,10 +4,13 @@ package ghosttest
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // Ghost is a Ghost that e2e/ghost/start has started.
@@ -17,14 +20,37 @@ type Ghost struct {
 	PID int
 }
 
-// FromEnv reads LYCHGATE_TEST_GHOST. It is nil if that is not set.
-func FromEnv() (*Ghost, error) {
-	line := os.Getenv("LYCHGATE_TEST_GHOST")
-	if line == "" {
-		return nil, nil
+// FromEnv takes a Ghost of LYCHGATE_TEST_GHOST for this process, which has it alone until it ends: tests
+// activate themes, and count posts. Of several, one a line, it takes the first that is free, and waits if
+// none is. It is nil if the variable is not set.
+var FromEnv = sync.OnceValues(func() (*Ghost, error) { return take(os.Getenv("LYCHGATE_TEST_GHOST")) })
+
+func take(lines string) (*Ghost, error) {
+	var all []*Ghost
+	for line := range strings.Lines(lines) {
+		g, err := parse(strings.TrimSpace(line))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, g)
 	}
-	return parse(line)
+	for len(all) > 0 {
+		for _, g := range all {
+			var err error
+			if taken, err = net.Listen("unix", g.lock()); err == nil {
+				return g, nil
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil, nil
 }
+
+// taken holds the name of the Ghost that this process has.
+var taken net.Listener
+
+// lock names a Unix socket without a file, which Linux removes when its process ends, however it does.
+func (g *Ghost) lock() string { return fmt.Sprint("@lychgate-test-ghost-", g.PID) }
 
 func parse(line string) (*Ghost, error) {
 	g := new(Ghost)
@@ -71,20 +97,26 @@ func Folder(t testing.TB) string {
 
 func need(t testing.TB) *Ghost {
 	t.Helper()
+	skipWithout(t)
 	g, err := FromEnv()
 	if err != nil {
 		t.Fatalf("FromEnv: %v", err)
 	}
-	if g == nil && os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
-		t.Fatal("LYCHGATE_TEST_GHOST is not set")
-	}
-	if g == nil {
+	return g
+}
+
+// skipWithout skips a test where there is no Ghost, or fails it where nothing may skip.
+func skipWithout(t testing.TB) {
+	t.Helper()
+	if os.Getenv("LYCHGATE_TEST_GHOST") == "" {
+		if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
+			t.Fatal("LYCHGATE_TEST_GHOST is not set")
+		}
 		t.Skip("needs Ghost: run e2e/ghost/start, and set LYCHGATE_TEST_GHOST to what it prints")
 	}
 	if err := note(t.Name()); err != nil {
 		t.Fatalf("note: %v", err)
 	}
-	return g
 }
 
 // The folder of the package that is tested.
