@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -24,10 +25,10 @@ import (
 // at once.
 func TestIntegrationCommand(t *testing.T) {
 	caddy := caddytest.Build(t)
-	config := membersSites{store: sqliteStore(t), platform: "none", daily: "integration declared {\n mode custom_id\n}"}.caddyfile()
-	e := startEdge(t, nil, config)
+	config := edgetest.MembersSites{Store: edgetest.SqliteStore(t), Platform: "none", Daily: "integration declared {\n mode custom_id\n}"}.Caddyfile()
+	e := edgetest.StartEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(file, []byte(e.fill(config)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(e.Fill(config)), 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	run := func(args ...string) (string, error) {
@@ -40,7 +41,7 @@ func TestIntegrationCommand(t *testing.T) {
 		}
 		return string(output), nil
 	}
-	_, port, _ := strings.Cut(e.base, "localhost:")
+	_, port, _ := strings.Cut(e.Base, "localhost:")
 	made := regexp.MustCompile(`^API URL: http://localhost:` + port + `/integration\nKey:     (lg_([a-z]+)_[0-9a-f]{64})\n$`)
 	newKey := func(args ...string) string {
 		t.Helper()
@@ -51,7 +52,7 @@ func TestIntegrationCommand(t *testing.T) {
 		}
 		return match[1]
 	}
-	status := func(key string) int { return e.call(key, "GET", "/a@example.com", "").Status }
+	status := func(key string) int { return e.Call(key, "GET", "/a@example.com", "").Status }
 
 	first := newKey("add", "events", "--site", "daily", "--mode", "custom_id", "--allow-duplicate-emails")
 	declared := newKey("add", "declared", "--site", "daily")
@@ -59,7 +60,7 @@ func TestIntegrationCommand(t *testing.T) {
 		t.Errorf("new keys: %d, %d", status(first), status(declared))
 	}
 	for _, key := range []string{first, declared} {
-		if got := e.call(key, "POST", "", `{"email":"x@example.com"}`); got.Body != failed("The member_id is required.").Body {
+		if got := e.Call(key, "POST", "", `{"email":"x@example.com"}`); got.Body != edgetest.Failed("The member_id is required.").Body {
 			t.Errorf("the mode is not custom_id: %v", got)
 		}
 	}
@@ -167,11 +168,11 @@ func TestImportCommand(t *testing.T) {
 		}
 		defer client.Delete(t.Context(), m.ID)
 	}
-	caddy, source := caddytest.Build(t), sqliteStore(t)
-	config := membersConfig(source, ghostPlatform(url, key, "off"))
-	e := startEdge(t, nil, config)
+	caddy, source := caddytest.Build(t), edgetest.SqliteStore(t)
+	config := edgetest.MembersConfig(source, edgetest.GhostPlatform(url, key, "off"))
+	e := edgetest.StartEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(file, []byte(e.fill(config)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(e.Fill(config)), 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	run := func(site string) string {
@@ -186,7 +187,7 @@ func TestImportCommand(t *testing.T) {
 	if first == nil || first[1] != first[2] || len(first[1]) < 3 {
 		t.Fatalf("got %q, want a line with 100 new members or more, and no others", first)
 	}
-	store := openStore(t, source)
+	store := edgetest.OpenStore(t, source)
 	for i := range n {
 		m, err := store.Find(t.Context(), members.Key{Site: "daily", Email: fmt.Sprintf("import%d+%d@example.com", i, unique)})
 		if err != nil || !slices.Equal(m.Labels, []string{"old"}) {

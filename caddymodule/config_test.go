@@ -19,6 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/upstreams"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
 // An operator's mistake is caught by `caddy validate`, which says where it is
@@ -73,7 +74,7 @@ func TestConfigMistakes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			config := "{\n\tlychgate {\n" + test.lychgate + "\n\t}\n}\nhttp://localhost:8080 {\n\tinbox_provider " + test.inbox + "\n}\n"
-			err := validate(config)
+			err := edgetest.Validate(config)
 			if err == nil {
 				t.Fatalf("no error for %s", config)
 			}
@@ -85,19 +86,19 @@ func TestConfigMistakes(t *testing.T) {
 		})
 	}
 	t.Run("no lychgate option", func(t *testing.T) {
-		err := validate("http://localhost:8080 {\n\tinbox_provider\n}\n")
+		err := edgetest.Validate("http://localhost:8080 {\n\tinbox_provider\n}\n")
 		if err == nil || !strings.Contains(err.Error(), "no site is configured") || !strings.Contains(err.Error(), "Caddyfile:2") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("the lychgate option is behind", func(t *testing.T) {
-		err := validate("http://localhost:8080 {\n\tinbox_provider\n}\n{\n\tlychgate {\n\t\tsite daily {\n\t\t\thosts localhost\n\t\t}\n\t}\n}\n")
+		err := edgetest.Validate("http://localhost:8080 {\n\tinbox_provider\n}\n{\n\tlychgate {\n\t\tsite daily {\n\t\t\thosts localhost\n\t\t}\n\t}\n}\n")
 		if err == nil || !strings.Contains(err.Error(), "in a block before all others") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("two blocks", func(t *testing.T) {
-		err := validate("{\n\tlychgate {\n\t}\n\tlychgate {\n\t}\n}\n")
+		err := edgetest.Validate("{\n\tlychgate {\n\t}\n\tlychgate {\n\t}\n}\n")
 		if err == nil || !strings.Contains(err.Error(), "lychgate is given twice: write one block, at Caddyfile:4") {
 			t.Errorf("error %v", err)
 		}
@@ -127,7 +128,7 @@ func TestJSONConfigMistakes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := validateJSON([]byte(`{"admin": {"disabled": true}, "apps": {"lychgate": ` + test.lychgate +
+			err := edgetest.ValidateJSON([]byte(`{"admin": {"disabled": true}, "apps": {"lychgate": ` + test.lychgate +
 				`, "http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [{"handler": "inbox_provider"` + test.inbox + `}]}]}}}}}`))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one about %q", err, test.want)
@@ -193,7 +194,7 @@ http://localhost:8080 {
 func TestHostsAndPlaceholders(t *testing.T) {
 	t.Setenv("LYCHGATE_TEST_HOST", "From-Env.example.com")
 	t.Setenv("LYCHGATE_TEST_REJECT", "/from-env")
-	e := startEdge(t, nil, `
+	e := edgetest.StartEdge(t, nil, `
 {
 	{{global}}
 	lychgate {
@@ -218,7 +219,7 @@ http://:{{port}} {
 		"[::1]:8080":                  302,
 		"localhost":                   404,
 	} {
-		got := e.do("GET", "/ghost/inbox-provider", "Host", host, "X-Forwarded-For", host)
+		got := e.Do("GET", "/ghost/inbox-provider", "Host", host, "X-Forwarded-For", host)
 		if got.Status != want || want == 302 && got.Header["Location"] != "/from-env" {
 			t.Errorf("%s: %v, want status %d", host, got, want)
 		}
@@ -228,9 +229,9 @@ http://:{{port}} {
 // Every Caddyfile that the docs print is one that Caddy takes.
 func TestDocumentedCaddyfiles(t *testing.T) {
 	for name, value := range map[string]string{
-		"GHOST_ADMIN_KEY": "0123456789abcdef01234567:" + strings.Repeat("0f", 32), "CRM_KEY": formKey, "THEME_TOKEN": "a-token",
+		"GHOST_ADMIN_KEY": "0123456789abcdef01234567:" + strings.Repeat("0f", 32), "CRM_KEY": edgetest.FormKey, "THEME_TOKEN": "a-token",
 		"DAILY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0e", 32), "WEEKLY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0d", 32),
-		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "ACME_TOKEN": acmeToken, "OPERATOR_TOKEN": operatorToken, "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
+		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "ACME_TOKEN": edgetest.AcmeToken, "OPERATOR_TOKEN": edgetest.OperatorToken, "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
 	} {
 		t.Setenv(name, value)
 	}
@@ -263,7 +264,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 		}
 		for _, config := range configs {
 			t.Chdir(t.TempDir())
-			if err := validate(onThisMachine.Replace(string(config))); err != nil {
+			if err := edgetest.Validate(onThisMachine.Replace(string(config))); err != nil {
 				t.Errorf("%s: %v, in\n%s", file, err, config)
 			}
 		}
@@ -322,7 +323,7 @@ func TestFormerFieldsInJSON(t *testing.T) {
 	const saved = `{"admin": {"disabled": true}, "apps": {"lychgate": {"lines": {"sites.demo": "Caddyfile:3"}, "sites": {"demo": {"hosts": ["localhost"], "platform": {"kind": "none"}}}},
 		"http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [{"handler": "inbox_provider", "line": "Caddyfile:9", "reject_to_line": "Caddyfile:10"},
 		{"handler": "members_api", "line": "Caddyfile:11"}, {"handler": "reverse_proxy", "dynamic_upstreams": {"source": "lychgate", "line": "Caddyfile:13"}}]}]}}}}}`
-	if err := validateJSON([]byte(saved)); err != nil {
+	if err := edgetest.ValidateJSON([]byte(saved)); err != nil {
 		t.Errorf("a configuration with the former fields: %v", err)
 	}
 }

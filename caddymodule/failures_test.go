@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	_ "modernc.org/sqlite" // the driver, to break a store
+	_ "modernc.org/sqlite"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
 // Each method answers each failure in the same way, so that a CRM can treat
 // them alike.
 func TestMembersFailuresOfEachMethod(t *testing.T) {
-	store := sqliteStore(t)
-	config := membersConfig(store, "none")
-	e := startEdge(t, nil, config)
+	store := edgetest.SqliteStore(t)
+	config := edgetest.MembersConfig(store, "none")
+	e := edgetest.StartEdge(t, nil, config)
 	body := map[string]string{"POST": `{"email":"new@example.com"}`, "PUT": `{}`}
-	each := func(name, key string, want response, header ...string) {
+	each := func(name, key string, want edgetest.Response, header ...string) {
 		t.Helper()
 		for _, method := range []string{"POST", "GET", "HEAD", "PUT", "DELETE"} {
 			path, want := "/jane@example.com", want
@@ -26,7 +28,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 			case "HEAD":
 				want.Body = ""
 			}
-			got := e.call(key, method, path, body[method], header...)
+			got := e.Call(key, method, path, body[method], header...)
 			if _, ok := want.Header["Retry-After"]; ok {
 				want.Header["Retry-After"] = got.Header["Retry-After"]
 				want.Body = strings.Replace(want.Body, "60 s", got.Header["Retry-After"]+" s", 1)
@@ -36,24 +38,24 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 			}
 		}
 	}
-	made := e.call(formKey, "POST", "", `{"email":"jane@example.com"}`)
-	if diff := cmp.Diff(enveloped(200, "", "Etag", made.Header["Etag"]), e.call(formKey, "HEAD", "/jane@example.com", "")); diff != "" {
+	made := e.Call(edgetest.FormKey, "POST", "", `{"email":"jane@example.com"}`)
+	if diff := cmp.Diff(edgetest.Enveloped(200, "", "Etag", made.Header["Etag"]), e.Call(edgetest.FormKey, "HEAD", "/jane@example.com", "")); diff != "" {
 		t.Errorf("HEAD: %s", diff)
 	}
-	each("a key of nobody", "nobody", enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"))
-	each("a host of no site", formKey, enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), "Host", "nobody.example.com")
-	if got := e.call(formKey, "PUT", "/jane@example.com", `{"note":"`+strings.Repeat("x", 65536)+`"}`); got.Status != 413 {
+	each("a key of nobody", "nobody", edgetest.Enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"))
+	each("a host of no site", edgetest.FormKey, edgetest.Enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), "Host", "nobody.example.com")
+	if got := e.Call(edgetest.FormKey, "PUT", "/jane@example.com", `{"note":"`+strings.Repeat("x", 65536)+`"}`); got.Status != 413 {
 		t.Errorf("a large change: %v", got)
 	}
 
-	e.load(membersSites{store: store, platform: "none", limit: "1 1m"}.caddyfile())
-	if got := e.call(formKey, "GET", "/jane@example.com", ""); got.Status != 200 {
+	e.Load(edgetest.MembersSites{Store: store, Platform: "none", Limit: "1 1m"}.Caddyfile())
+	if got := e.Call(edgetest.FormKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("the one that is allowed: %v", got)
 	}
-	each("too many", formKey, enveloped(429, `{"success":false,"message":"Too many requests. Try again in 60 s.","code":"too_many_requests"}`, "Retry-After", "60"))
+	each("too many", edgetest.FormKey, edgetest.Enveloped(429, `{"success":false,"message":"Too many requests. Try again in 60 s.","code":"too_many_requests"}`, "Retry-After", "60"))
 
-	e.load(config)
-	if got := e.call(formKey, "GET", "/jane@example.com", ""); got.Status != 200 {
+	e.Load(config)
+	if got := e.Call(edgetest.FormKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("after refused changes: %v", got)
 	}
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
@@ -64,20 +66,20 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
 		t.Fatalf("db.ExecContext: %v", err)
 	}
-	each("a broken store", formKey, enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
+	each("a broken store", edgetest.FormKey, edgetest.Enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
 }
 
 // HEAD and OPTIONS fail as GET does, without the body of a response to HEAD.
 func TestLookupFailuresOfEachMethod(t *testing.T) {
-	e := startEdge(t, startDNS(t, zone), oneSite)
+	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.OneSite)
 	const target = "/ghost/inbox-provider?domain="
-	noSite := jsonResponse(404, "no-store", `{"message":"There is no site at this address."}`)
-	if diff := cmp.Diff(noSite, e.do("OPTIONS", target+"gmail.com", "Host", "nobody.example.com")); diff != "" {
+	noSite := edgetest.JsonResponse(404, "no-store", `{"message":"There is no site at this address."}`)
+	if diff := cmp.Diff(noSite, e.Do("OPTIONS", target+"gmail.com", "Host", "nobody.example.com")); diff != "" {
 		t.Errorf("OPTIONS, a host of no site: %s", diff)
 	}
 	same := func(name, target string, status int, header ...string) {
 		t.Helper()
-		get, head := e.do("GET", target, header...), e.do("HEAD", target, header...)
+		get, head := e.Do("GET", target, header...), e.Do("HEAD", target, header...)
 		get.Body = ""
 		if diff := cmp.Diff(get, head); diff != "" || head.Status != status {
 			t.Errorf("%s: %d: mismatch (-want +got):\n%s", name, head.Status, diff)
@@ -87,7 +89,7 @@ func TestLookupFailuresOfEachMethod(t *testing.T) {
 	same("rejected", target+"word", 422, "Accept", "application/json")
 	same("redirected", target+"word", 302)
 	for range 6 {
-		e.do("HEAD", target+"gmail.com")
+		e.Do("HEAD", target+"gmail.com")
 	}
 	same("too many", target+"gmail.com", 429)
 }

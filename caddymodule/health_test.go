@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -50,20 +51,20 @@ func TestHealth(t *testing.T) {
 	const site = "site daily {\nhosts localhost\n"
 	server := "}\nhttp://:{{port}} {\n"
 	ghost := "platform ghost http://127.0.0.1:" + freeport.New(t) + " {\nadmin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\nwebhooks off\n}\n"
-	e := startEdge(t, nil, healthGlobal+"}\n")
-	defer e.load("{\n{{global}}\nadmin off\n}\n") // Caddy's admin API outlives its configuration until another has none
-	admin := adminOf(t, e.adminSocket)
+	e := edgetest.StartEdge(t, nil, healthGlobal+"}\n")
+	defer e.Load("{\n{{global}}\nadmin off\n}\n") // Caddy's admin API outlives its configuration until another has none
+	admin := edgetest.AdminOf(t, e.AdminSocket)
 	for _, test := range []struct {
 		name, config, problem string
 		want                  healthResponse
 	}{
 		{
-			"members", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
+			"members", healthGlobal + "lychgate {\nstore " + edgetest.SqliteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
 			"",
 			healthResponse{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
 		},
 		{
-			"themes alone", healthGlobal + "lychgate {\nstore " + sqliteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
+			"themes alone", healthGlobal + "lychgate {\nstore " + edgetest.SqliteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
 			"",
 			healthResponse{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
 		},
@@ -79,7 +80,7 @@ func TestHealth(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e.load(test.config)
+			e.Load(test.config)
 			wait.Until(t, func() string { // the store may be slow for a moment
 				got, problem := health(t, admin)
 				if problem != test.problem {
@@ -120,9 +121,9 @@ func TestHealthWithPostgresAway(t *testing.T) {
 			w := tcpproxy.Start(t, source.Host)
 			source.Host = w.Address
 			config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\nsite daily {\nhosts localhost\n" + ghost + "}\n}\n}\nhttp://:{{port}} {\n" + test.directive + "\n}\n"
-			e := startEdge(t, nil, config)
-			defer e.load("{\n{{global}}\nadmin off\n}\n")
-			admin := adminOf(t, e.adminSocket)
+			e := edgetest.StartEdge(t, nil, config)
+			defer e.Load("{\n{{global}}\nadmin off\n}\n")
+			admin := edgetest.AdminOf(t, e.AdminSocket)
 			healthy := healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}
 			isHealthy := func() string {
 				got, _ := health(t, admin)
@@ -166,9 +167,9 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 	w := tcpproxy.Start(t, source.Host)
 	source.Host = w.Address
 	w.Cut()
-	e := startEdge(t, nil, healthGlobal+"lychgate {\nstore postgres "+source.String()+"\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\n"+directive+"\n}\n")
-	defer e.load("{\n{{global}}\nadmin off\n}\n")
-	admin := adminOf(t, e.adminSocket)
+	e := edgetest.StartEdge(t, nil, healthGlobal+"lychgate {\nstore postgres "+source.String()+"\nsite daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\n"+directive+"\n}\n")
+	defer e.Load("{\n{{global}}\nadmin off\n}\n")
+	admin := edgetest.AdminOf(t, e.AdminSocket)
 	got, problem := health(t, admin)
 	if diff := cmp.Diff(healthResponse{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)

@@ -3,6 +3,8 @@ package caddymodule_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
 // The members' side of TestConfigMistakes.
@@ -51,7 +53,7 @@ func TestMembersConfigMistakes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := "{\n\tlychgate {\n" + test.lychgate + "\nsite demo {\nhosts localhost\n" + test.site +
 				"\n}\n}\n}\nhttp://localhost:8080 {\n\tmembers_api " + test.members + "\n}\n"
-			err := validate(config)
+			err := edgetest.Validate(config)
 			if err == nil {
 				t.Fatalf("no error for %s", config)
 			}

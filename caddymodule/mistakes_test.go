@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
 // caddysWords match what Caddy writes in front of a message.
@@ -24,9 +26,9 @@ func saidOf(t *testing.T, err error, config string) string {
 
 func setMistakes(t *testing.T) (text string) {
 	t.Helper()
-	t.Setenv("LYCHGATE_TEST_ADMIN_KEY", anAdminKey)
-	t.Setenv("LYCHGATE_TEST_KEY", formKey)
-	t.Setenv("LYCHGATE_TEST_SAME_KEY", " "+formKey)
+	t.Setenv("LYCHGATE_TEST_ADMIN_KEY", edgetest.AnAdminKey)
+	t.Setenv("LYCHGATE_TEST_KEY", edgetest.FormKey)
+	t.Setenv("LYCHGATE_TEST_SAME_KEY", " "+edgetest.FormKey)
 	t.Setenv("LYCHGATE_TEST_WRONG", "nonsense")
 	t.Setenv("LYCHGATE_TEST_FOLDER", "/tmp")
 	t.Setenv("LYCHGATE_TEST_DSN", "host=")
@@ -60,8 +62,8 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 		{name: "app: resolver from an unset variable", lychgate: "resolvers {env.LYCHGATE_TEST_UNSET}", serve: "inbox_provider", want: "lychgate: resolvers: {env.LYCHGATE_TEST_UNSET} is not set, or empty: set it where Caddy runs, and where commands do, at Caddyfile:3"},
 		{name: "app: admin_token without a key", lychgate: "admin_token panel", serve: "inbox_provider", want: "admin_token panel: key: it has none: write one, such as key {env.PANEL_TOKEN}, at Caddyfile:3"},
 		{name: "app: admin_token with a short key", lychgate: "admin_token panel {\nkey short\n}", serve: "inbox_provider", want: "admin_token panel: key: a key has 32 characters or more and no spaces; openssl rand -hex 32 makes a good one, at Caddyfile:4"},
-		{name: "app: admin_token with another's key", lychgate: "admin_token one {\nkey " + acmeToken + "\n}\nadmin_token two {\nkey " + acmeToken + "\n}", serve: "inbox_provider", want: "admin_token two: key: it is that of admin_token one too: give each its own, at Caddyfile:7"},
-		{name: "app: admin_token with no label", lychgate: "admin_token panel {\nkey " + acmeToken + "\nlabels Acme\n}", serve: "inbox_provider", want: `admin_token panel: labels "Acme": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme, at Caddyfile:5`},
+		{name: "app: admin_token with another's key", lychgate: "admin_token one {\nkey " + edgetest.AcmeToken + "\n}\nadmin_token two {\nkey " + edgetest.AcmeToken + "\n}", serve: "inbox_provider", want: "admin_token two: key: it is that of admin_token one too: give each its own, at Caddyfile:7"},
+		{name: "app: admin_token with no label", lychgate: "admin_token panel {\nkey " + edgetest.AcmeToken + "\nlabels Acme\n}", serve: "inbox_provider", want: `admin_token panel: labels "Acme": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme, at Caddyfile:5`},
 		{name: "app: redis without a scheme", lychgate: "redis redis.example.com", serve: "inbox_provider", want: "redis: not a URL of Redis, whose scheme is redis, rediss or unix: write one such as redis://127.0.0.1:6379, at Caddyfile:3"},
 		{name: "app: redis with a password and no host", lychgate: "redis redis://:s3cret@", serve: "inbox_provider", want: "redis: the URL has no host: write one such as redis://127.0.0.1:6379, at Caddyfile:3"},
 		{name: "app: redis in an unset variable", lychgate: "redis {env.LYCHGATE_TEST_UNSET}", serve: "inbox_provider", want: "redis: {env.LYCHGATE_TEST_UNSET} is not set, or empty: set it where Caddy runs, and where commands do, at Caddyfile:3"},
@@ -239,7 +241,7 @@ func TestEveryMistakeInACaddyfile(t *testing.T) {
 			config := "{\n\tlychgate {\n" + strings.Replace(test.lychgate, "{{text}}", text, 1) +
 				"\n\t\tsite daily {\n\t\t\thosts news.example.com\n" + test.site + "\n\t\t}\n\t}\n}\n" +
 				"http://news.example.com {\n" + test.serve + "\n}\n"
-			err := validate(config)
+			err := edgetest.Validate(config)
 			got := strings.ReplaceAll(saidOf(t, err, config), text, "{{text}}")
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s: saidOf (-want +got):\n%s", config, diff)
@@ -262,7 +264,7 @@ func TestEveryMistakeInJSON(t *testing.T) {
 	}{
 		{name: "no app", lychgate: "{}", handlers: `{"handler": "inbox_provider"}`, want: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}, or there the store that has the sites`},
 		{name: "unknown field", lychgate: `{"site": {}}`, handlers: `{"handler": "inbox_provider"}`, want: "site: no such field: known are admin_tokens, redis, resolvers, secrets, service, sites, store"},
-		{name: "admin_token with labels that are none", lychgate: `{"admin_tokens": {"panel": {"key": "` + acmeToken + `", "labels": []}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.labels: there are none: write one, or leave labels out for a token that may do everything`},
+		{name: "admin_token with labels that are none", lychgate: `{"admin_tokens": {"panel": {"key": "` + edgetest.AcmeToken + `", "labels": []}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.labels: there are none: write one, or leave labels out for a token that may do everything`},
 		{name: "admin_token without a key", lychgate: `{"admin_tokens": {"panel": {}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.key: it has none: write one, such as "key": "{env.PANEL_TOKEN}"`},
 		{name: "app of another type", lychgate: "[]", handlers: `{"handler": "inbox_provider"}`, want: `write an object, such as {"sites": {"daily": {"hosts": ["news.example.com"]}}}`},
 		{name: "sites in a list", lychgate: `{"sites": [{"hosts": ["news.example.com"]}]}`, handlers: `{"handler": "inbox_provider"}`, want: `sites: write an object, such as {"daily": {"hosts": ["news.example.com"]}}`},
@@ -352,7 +354,7 @@ func TestEveryMistakeInJSON(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := `{"admin": {"disabled": true}, "apps": {"lychgate": ` + test.lychgate +
 				`, "http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [` + test.handlers + `]}]}}}}}`
-			if diff := cmp.Diff(test.want, saidOf(t, validateJSON([]byte(config)), config)); diff != "" {
+			if diff := cmp.Diff(test.want, saidOf(t, edgetest.ValidateJSON([]byte(config)), config)); diff != "" {
 				t.Errorf("%s: saidOf (-want +got):\n%s", config, diff)
 			}
 		})

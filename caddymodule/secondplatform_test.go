@@ -14,8 +14,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -145,7 +145,7 @@ func (s *shelf) holder(email, other string) string {
 // addShelf adds the shelf to the kinds of platform, as a line in platforms.go would.
 func addShelf(t *testing.T) *shelf {
 	s := &shelf{members: make(map[string]platform.Member)}
-	caddymodule.AddKind(t, platform.Kind{
+	edgetest.AddKind(t, platform.Kind{
 		Name:  "shelf",
 		Title: "the shelf",
 		URL: platform.Setting{Example: "shelf:books", Check: func(address string) error {
@@ -182,7 +182,7 @@ func (s *shelf) onShelf() map[string]platform.Member {
 func TestSecondPlatform(t *testing.T) {
 	t.Setenv("LYCHGATE_TEST_SHELF", "shelf:books")
 	s := addShelf(t)
-	e := startEdge(t, nil, membersConfig(sqliteStore(t), "shelf {env.LYCHGATE_TEST_SHELF} {\n\t\t\t\treconcile 6h\n\t\t\t}"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "shelf {env.LYCHGATE_TEST_SHELF} {\n\t\t\t\treconcile 6h\n\t\t\t}"))
 	record := func(email, name string) string {
 		return `"data":{"guid":"GUID","email":"` + email + `","name":"` + name + `","is_subscribed":true,"note":"","labels":["VIP"],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"}`
 	}
@@ -191,50 +191,50 @@ func TestSecondPlatform(t *testing.T) {
 	renamed.Email, renamed.Name = "jane@example.org", "Jane Doe"
 	for _, step := range []struct {
 		name, method, path, body string
-		want                     response
+		want                     edgetest.Response
 		onShelf                  map[string]platform.Member
 	}{
 		{
 			"create", "POST", "", `{"email":"jane@example.com","name":"Jane","labels":["VIP"]}`,
-			enveloped(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member created successfully."}`, "Etag", `"TAG"`),
+			edgetest.Enveloped(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member created successfully."}`, "Etag", `"TAG"`),
 			map[string]platform.Member{"shelf-001": jane},
 		},
 		{
 			"read", "GET", "/jane@example.com", "",
-			enveloped(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
+			edgetest.Enveloped(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
 			map[string]platform.Member{"shelf-001": jane},
 		},
 		{
 			"update", "PUT", "/jane@example.com", `{"email":"jane@example.org","name":"Jane Doe"}`,
-			enveloped(200, `{"success":true,`+record("jane@example.org", "Jane Doe")+`,"message":"Member updated successfully."}`, "Etag", `"TAG"`),
+			edgetest.Enveloped(200, `{"success":true,`+record("jane@example.org", "Jane Doe")+`,"message":"Member updated successfully."}`, "Etag", `"TAG"`),
 			map[string]platform.Member{"shelf-001": renamed},
 		},
 		{
 			"delete", "DELETE", "/jane@example.org", "",
-			enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`),
+			edgetest.Enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`),
 			map[string]platform.Member{},
 		},
 		{
 			"read who is gone", "GET", "/jane@example.org", "",
-			enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`),
+			edgetest.Enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`),
 			map[string]platform.Member{},
 		},
 	} {
-		if diff := gocmp.Diff(step.want, plain(e.call(formKey, step.method, step.path, step.body))); diff != "" {
+		if diff := gocmp.Diff(step.want, edgetest.Plain(e.Call(edgetest.FormKey, step.method, step.path, step.body))); diff != "" {
 			t.Errorf("%s: response (-want +got):\n%s", step.name, diff)
 		}
 		if diff := gocmp.Diff(step.onShelf, s.onShelf()); diff != "" {
 			t.Errorf("%s: on the shelf: %s", step.name, diff)
 		}
 	}
-	if got := e.do("PUT", "/ghost/api/admin/members/bulk/"); got.Body != "the site's own page at /ghost/api/admin/members/bulk/" {
+	if got := e.Do("PUT", "/ghost/api/admin/members/bulk/"); got.Body != "the site's own page at /ghost/api/admin/members/bulk/" {
 		t.Errorf("a request to the site: %v", got)
 	}
-	gone := enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
-	if diff := gocmp.Diff(gone, e.do("POST", "/integration/webhooks/x")); diff != "" {
+	gone := edgetest.Enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
+	if diff := gocmp.Diff(gone, e.Do("POST", "/integration/webhooks/x")); diff != "" {
 		t.Errorf("a webhook event: %s", diff)
 	}
-	if said := linesWith(e.logged(), `"level":"error"`) + linesWith(e.logged(), `"level":"warn"`); said != "" {
+	if said := edgetest.LinesWith(e.Logged(), `"level":"error"`) + edgetest.LinesWith(e.Logged(), `"level":"warn"`); said != "" {
 		t.Errorf("linesWith(e.logged(), `\"level\":\"error\"`) + linesWith(e.… = %v, want nothing", said)
 	}
 }
@@ -245,9 +245,9 @@ func TestComparisonWithSecondPlatform(t *testing.T) {
 	if _, err := s.Create(t.Context(), platform.Member{Email: "joe@example.com", Name: "Joe"}); err != nil {
 		t.Fatalf("s.Create: %v", err)
 	}
-	e := startEdge(t, nil, membersConfig(sqliteStore(t), "shelf shelf:books"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "shelf shelf:books"))
 	wait.Until(t, func() string {
-		if got := e.call(formKey, "GET", "/joe@example.com", ""); got.Status != 200 {
+		if got := e.Call(edgetest.FormKey, "GET", "/joe@example.com", ""); got.Status != 200 {
 			return got.Body
 		}
 		return ""
@@ -270,7 +270,7 @@ func TestMistakesOfSecondPlatform(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := "{\n\tlychgate {\n\t\tsite daily {\n\t\t\thosts news.example.com\n" + test.site + "\n\t\t}\n\t}\n}\nhttp://news.example.com:8080 {\n\t" + test.serve + "\n}\n"
-			if diff := gocmp.Diff(test.want, saidOf(t, validate(config), config)); diff != "" {
+			if diff := gocmp.Diff(test.want, saidOf(t, edgetest.Validate(config), config)); diff != "" {
 				t.Errorf("gocmp.Diff = %v, want nothing", diff)
 			}
 		})

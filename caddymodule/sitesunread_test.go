@@ -17,6 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
@@ -81,10 +82,10 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 	source.Host = w.Address
 	w.Cut()
 	config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
-	e := startEdge(t, nil, config)
-	admin := adminOf(t, e.adminSocket)
-	e.eachIsUnread(operations(t))
-	e.pagesAreUnread()
+	e := edgetest.StartEdge(t, nil, config)
+	admin := edgetest.AdminOf(t, e.AdminSocket)
+	eachIsUnread(e, operations(t))
+	pagesAreUnread(e)
 	want := healthResponse{Status: 503, Store: "postgres", Sites: []string{}}
 	got, problem := health(t, admin)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -100,7 +101,7 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 		got, _ := health(t, admin)
 		return cmp.Diff(healthy, got)
 	})
-	e.knowsOnly("daily.example")
+	knowsOnly(e, "daily.example")
 
 	w.Cut()
 	want = healthResponse{Status: 503, Store: "postgres", Sites: []string{}, StoredSites: 1, FromMemory: []string{"sites", "events"}}
@@ -108,72 +109,72 @@ func TestStoreIsAwayAtStart(t *testing.T) {
 		got, _ := health(t, admin)
 		return cmp.Diff(want, got)
 	})
-	e.knowsOnly("daily.example")
-	e.load(config + "\n# changed\n")
-	e.knowsOnly("daily.example")
+	knowsOnly(e, "daily.example")
+	e.Load(config + "\n# changed\n")
+	knowsOnly(e, "daily.example")
 	if got, _ := health(t, admin); got.Status != 503 || !slices.Contains(got.FromMemory, "sites") {
 		t.Errorf("health after a reload while the store is away: got %+v, want status 503 and sites from memory", got)
 	}
 }
 
 // eachIsUnread holds all operations to the same response, of which each has the shape of its own.
-func (e *edge) eachIsUnread(operations map[string][]string) {
-	e.t.Helper()
+func eachIsUnread(e *edgetest.Edge, operations map[string][]string) {
+	e.T.Helper()
 	parameter := regexp.MustCompile(`\{[a-z]+\}`)
 	for _, path := range slices.Sorted(maps.Keys(operations)) {
 		for _, method := range operations[path] {
-			got, err := e.sendBody(method, parameter.ReplaceAllString(path, "x"), "{}", "Host", "daily.example", "Content-Type", "application/json")
+			got, err := e.SendBody(method, parameter.ReplaceAllString(path, "x"), "{}", "Host", "daily.example", "Content-Type", "application/json")
 			if err != nil {
-				e.t.Fatalf("%s %s: %v", method, path, err)
+				e.T.Fatalf("%s %s: %v", method, path, err)
 			}
 			var body struct{ Message string }
 			if method != "HEAD" && json.Unmarshal([]byte(got.Body), &body) != nil {
-				e.t.Errorf("%s %s: got %q, want JSON", method, path, got.Body)
+				e.T.Errorf("%s %s: got %q, want JSON", method, path, got.Body)
 			}
-			want := response{Status: http.StatusServiceUnavailable, Header: map[string]string{"Retry-After": "5"}, Body: unreadMessage}
+			want := edgetest.Response{Status: http.StatusServiceUnavailable, Header: map[string]string{"Retry-After": "5"}, Body: unreadMessage}
 			if method == "HEAD" {
 				want.Body = ""
 			}
-			if diff := cmp.Diff(want, response{got.Status, map[string]string{"Retry-After": got.Header["Retry-After"]}, body.Message}); diff != "" {
-				e.t.Errorf("%s %s: status, Retry-After and message (-want +got):\n%s", method, path, diff)
+			if diff := cmp.Diff(want, edgetest.Response{got.Status, map[string]string{"Retry-After": got.Header["Retry-After"]}, body.Message}); diff != "" {
+				e.T.Errorf("%s %s: status, Retry-After and message (-want +got):\n%s", method, path, diff)
 			}
 		}
 	}
 }
 
 // pagesAreUnread looks at what docs/openapi.yaml does not have. Staff see a page with its style.
-func (e *edge) pagesAreUnread() {
-	e.t.Helper()
+func pagesAreUnread(e *edgetest.Edge) {
+	e.T.Helper()
 	for _, path := range []string{
 		"/ghost/lychgate/inbox-button.js", "/ghost/lychgate/event.js", "/ghost/lychgate/manifest.schema.json", "/ghost/lychgate/desk/themes", "/ghost/lychgate/desk/admin.json",
 	} {
-		got := e.do("GET", path, "Host", "daily.example")
+		got := e.Do("GET", path, "Host", "daily.example")
 		if got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "5" || !strings.Contains(got.Body, unreadMessage) {
-			e.t.Errorf("%s: got %v, want status 503, Retry-After 5 and %q", path, got, unreadMessage)
+			e.T.Errorf("%s: got %v, want status 503, Retry-After 5 and %q", path, got, unreadMessage)
 		}
 	}
-	if got := e.do("GET", "/", "Host", "daily.example"); got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "5" {
-		e.t.Errorf("a page of the platform: got %v, want status 503 and Retry-After 5", got)
+	if got := e.Do("GET", "/", "Host", "daily.example"); got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "5" {
+		e.T.Errorf("a page of the platform: got %v, want status 503 and Retry-After 5", got)
 	}
-	page := e.do("GET", "/ghost/lychgate/desk/themes", "Host", "daily.example").Body
+	page := e.Do("GET", "/ghost/lychgate/desk/themes", "Host", "daily.example").Body
 	style := regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)"`).FindStringSubmatch(page)
 	if style == nil {
-		e.t.Fatalf("the page has no style: %s", page)
+		e.T.Fatalf("the page has no style: %s", page)
 	}
-	if got := e.do("GET", style[1], "Host", "daily.example"); got.Status != http.StatusOK {
-		e.t.Errorf("the page's style: got %v, want status 200", got)
+	if got := e.Do("GET", style[1], "Host", "daily.example"); got.Status != http.StatusOK {
+		e.T.Errorf("the page's style: got %v, want status 200", got)
 	}
 }
 
 // knowsOnly checks that lookups are answered at a host, and that another is no site's.
-func (e *edge) knowsOnly(host string) {
-	e.t.Helper()
+func knowsOnly(e *edgetest.Edge, host string) {
+	e.T.Helper()
 	for at, want := range map[string]int{host: 200, "other.example": 404} {
-		if got := e.do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", at); got.Status != want {
-			e.t.Errorf("a lookup at %s: got %v, want status %d", at, got, want)
+		if got := e.Do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", at); got.Status != want {
+			e.T.Errorf("a lookup at %s: got %v, want status %d", at, got, want)
 		}
-		if got := e.do("GET", "/", "Host", at); got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "" { // neither has a platform
-			e.t.Errorf("a page at %s: got %v, want status 503 without Retry-After", at, got)
+		if got := e.Do("GET", "/", "Host", at); got.Status != http.StatusServiceUnavailable || got.Header["Retry-After"] != "" { // neither has a platform
+			e.T.Errorf("a page at %s: got %v, want status 503 without Retry-After", at, got)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -136,9 +137,9 @@ func TestWarningsOfRoutes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			e := startEdge(t, nil, "{\n{{global}}\nlychgate {\n store "+sqliteStore(t)+
+			e := edgetest.StartEdge(t, nil, "{\n{{global}}\nlychgate {\n store "+edgetest.SqliteStore(t)+
 				"\n site daily {\n hosts news.example.com\n platform none\n }\n site weekly {\n hosts weekly.example.org\n platform none\n }\n}\n}\n"+test.blocks+"\n")
-			if diff := cmp.Diff(test.want, warnings(t, e.logged())); diff != "" {
+			if diff := cmp.Diff(test.want, warnings(t, e.Logged())); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
@@ -150,9 +151,9 @@ func TestWarningsOfRoutes(t *testing.T) {
 func validated(t *testing.T, config string) []map[string]any {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "caddy.log")
-	check, to := validate, "log {\noutput file "+log+" {\nroll_disabled\n}\n}"
+	check, to := edgetest.Validate, "log {\noutput file "+log+" {\nroll_disabled\n}\n}"
 	if strings.HasPrefix(config, `{"`) {
-		check = func(config string) error { return validateJSON([]byte(config)) }
+		check = func(config string) error { return edgetest.ValidateJSON([]byte(config)) }
 		to = `"logging": {"logs": {"default": {"writer": {"output": "file", "filename": "` + log + `", "roll": false}}}}`
 	}
 	config, err := caddytest.Values{"log": to}.Fill(config)
@@ -231,16 +232,16 @@ func TestWarningsOfValidation(t *testing.T) {
 // without its key.
 func TestWarningOfGhostThatIsAway(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
-	e := startEdge(t, nil, themesConfig(sqliteStore(t), "http://"+address, anAdminKey, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://"+address, edgetest.AnAdminKey, ""))
 	const message = "Ghost cannot be reached at the address in platform ghost; it is tried again until it answers"
 	wait.Until(t, func() string {
-		if strings.Count(e.logged(), message) == 0 {
+		if strings.Count(e.Logged(), message) == 0 {
 			return "nothing is logged"
 		}
 		return ""
 	})
 	var got []map[string]any
-	for _, warning := range warnings(t, e.logged()) {
+	for _, warning := range warnings(t, e.Logged()) {
 		if warning["msg"] == message {
 			got = append(got, warning)
 		}
@@ -256,13 +257,13 @@ func TestWarningOfGhostThatIsAway(t *testing.T) {
 
 // A store that cannot be opened stops Caddy from starting, with the line.
 func TestStartWithoutStore(t *testing.T) {
-	e := startEdge(t, nil, "{\n{{global}}\n}\nhttp://:{{port}} {\n respond hello\n}\n")
+	e := edgetest.StartEdge(t, nil, "{\n{{global}}\n}\nhttp://:{{port}} {\n respond hello\n}\n")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	path := filepath.Join(file, "lychgate.db")
-	err := e.tryLoad("{\nlychgate {\n store sqlite " + path + "\n site daily {\n hosts localhost\n platform none\n }\n}\n{{global}}\n}\nhttp://:{{port}} {\n members_api\n}\n")
+	err := e.TryLoad("{\nlychgate {\n store sqlite " + path + "\n site daily {\n hosts localhost\n platform none\n }\n}\n{{global}}\n}\nhttp://:{{port}} {\n members_api\n}\n")
 	want := "lychgate: opening the sqlite store: " + path + " cannot be written: give it and its folder to the user that Caddy runs as, or write another path: mkdir " +
 		file + ": not a directory, at Caddyfile:3"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -290,15 +291,15 @@ func TestWarningOfProxy(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			e := startEdge(t, nil, "{\n{{global}}\n"+test.servers+"\nlychgate {\n store "+sqliteStore(t)+"\n site daily {\n hosts localhost\n platform none\n }\n}\n}\nhttp://localhost:{{port}} {\n "+test.directive+"\n}\n")
+			e := edgetest.StartEdge(t, nil, "{\n{{global}}\n"+test.servers+"\nlychgate {\n store "+edgetest.SqliteStore(t)+"\n site daily {\n hosts localhost\n platform none\n }\n}\n}\nhttp://localhost:{{port}} {\n "+test.directive+"\n}\n")
 			for range 3 {
 				var header []string
 				if test.reader != "" {
 					header = []string{"X-Forwarded-For", test.reader}
 				}
-				e.do("GET", test.path, header...)
+				e.Do("GET", test.path, header...)
 			}
-			if diff := cmp.Diff(test.want, warnings(t, e.logged())); diff != "" {
+			if diff := cmp.Diff(test.want, warnings(t, e.Logged())); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
@@ -19,8 +20,8 @@ import (
 // What --strict says of templates is what Ghost does with them.
 func TestTemplatesAreThoseOfGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := startEdge(t, startDNS(t, nil), homepageConfig("sqlite "+t.TempDir()+"/members.db", url, key))
-	h := newHomepage(t, e, key)
+	e := edgetest.StartEdge(t, edgetest.StartDNS(t, nil), edgetest.HomepageConfig("sqlite "+t.TempDir()+"/members.db", url, key))
+	h := edgetest.NewHomepage(t, e, key)
 	files := []string{
 		"custom-a.hbs", "Custom-b.hbs", "custom-c.HBS", "templates/custom-d.hbs", "post-e.hbs", "f.hbs", "custom_g.hbs",
 		"partials/custom-h.hbs", "assets/custom-i.hbs", "page-j.hbs", "node_modules/custom-k.hbs",
@@ -30,7 +31,7 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 		theme[file] = "<html><body>rendered by " + file + "{{#post}}{{title}}{{/post}}</body></html>"
 	}
 	theme["lychgate-manifest.yaml"] = "manifest_version: 1\n"
-	zipped := sourceZipWith(t, "", theme)
+	zipped := edgetest.SourceZipWith(t, "", theme)
 	archive := t.TempDir() + "/theme.zip"
 	if err := os.WriteFile(archive, zipped, 0o644); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
@@ -39,17 +40,17 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 	if err != nil {
 		t.Fatalf("themes.Templates: %v", err)
 	}
-	name := "templates-" + h.unique
-	if got := h.uploadTheme(name, zipped, "Cookie", h.owner); got.Status != http.StatusOK {
+	name := "templates-" + h.Unique
+	if got := h.UploadTheme(name, zipped, "Cookie", h.Owner); got.Status != http.StatusOK {
 		t.Fatalf("uploadTheme = %v, want status 200", got)
 	}
-	h.activate(name)
+	h.Activate(name)
 	t.Cleanup(func() {
-		h.activate(h.theme)
-		h.ghost("DELETE", "/themes/"+name+"/", "")
+		h.Activate(h.Theme)
+		h.Ghost("DELETE", "/themes/"+name+"/", "")
 	})
 
-	offered := h.offered(name)
+	offered := offered(h, name)
 	for _, template := range []string{
 		"custom-a", "Custom-b", "custom-b", "custom-c", "templates/custom-d", "custom-d", "post-e", "f", "custom_g", "partials/custom-h",
 		"custom-h", "assets/custom-i", "page-j", "node_modules/custom-k", "custom-a.hbs", "custom-lacking", "post",
@@ -61,7 +62,7 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 				said = f.Message
 			}
 		}
-		isRendered := strings.Contains(h.render(template), "rendered by "+template+".hbs") || template == "post"
+		isRendered := strings.Contains(render(h, template), "rendered by "+template+".hbs") || template == "post"
 		switch {
 		case !isRendered && !strings.Contains(said, "Ghost renders these events with `post.hbs`"):
 			t.Errorf("Ghost does not render a post by %s, and --strict says %q", template, said)
@@ -81,8 +82,8 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 
 // offered has the templates of the active theme that Ghost Admin lists in the settings of any post.
 // Templates of a single post are left out.
-func (h *homepage) offered(theme string) map[string]bool {
-	h.t.Helper()
+func offered(h *edgetest.Homepage, theme string) map[string]bool {
+	h.T.Helper()
 	var list struct {
 		Themes []struct {
 			Name      string
@@ -93,7 +94,7 @@ func (h *homepage) offered(theme string) map[string]bool {
 			}
 		}
 	}
-	h.decode(h.ghost("GET", "/themes/", ""), &list)
+	h.Decode(h.Ghost("GET", "/themes/", ""), &list)
 	offered := make(map[string]bool)
 	for _, one := range list.Themes {
 		for _, template := range one.Templates {
@@ -106,13 +107,13 @@ func (h *homepage) offered(theme string) map[string]bool {
 }
 
 // render publishes a post with a template, and returns its page.
-func (h *homepage) render(template string) string {
-	h.t.Helper()
-	body, err := json.Marshal(map[string]any{"posts": []any{map[string]any{"title": "By a template " + h.unique, "status": "published", "custom_template": template}}})
+func render(h *edgetest.Homepage, template string) string {
+	h.T.Helper()
+	body, err := json.Marshal(map[string]any{"posts": []any{map[string]any{"title": "By a template " + h.Unique, "status": "published", "custom_template": template}}})
 	if err != nil {
-		h.t.Fatalf("json.Marshal: %v", err)
+		h.T.Fatalf("json.Marshal: %v", err)
 	}
 	var response struct{ Posts []struct{ Slug string } }
-	h.decode(h.ghost("POST", "/posts/", string(body)), &response)
-	return h.do("GET", "/"+response.Posts[0].Slug+"/").Body
+	h.Decode(h.Ghost("POST", "/posts/", string(body)), &response)
+	return h.Do("GET", "/"+response.Posts[0].Slug+"/").Body
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
-
-const anAdminKey = "0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
 
 // The themes' side of TestConfigMistakes.
 func TestThemesConfigMistakes(t *testing.T) {
-	const ghost = "platform ghost http://127.0.0.1:2368 {\nadmin_key " + anAdminKey + "\nwebhooks off\n}\n" // lines 6 to 9
+	const ghost = "platform ghost http://127.0.0.1:2368 {\nadmin_key " + edgetest.AnAdminKey + "\nwebhooks off\n}\n" // lines 6 to 9
 	theme := func(block string) string { return ghost + "theme nightly {\n" + block + "\n}" }
 	tests := []struct {
 		name     string
@@ -62,7 +61,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 				lychgate = "# nothing"
 			}
 			config := "{\nlychgate {\n" + lychgate + "\nsite demo {\nhosts localhost\n" + test.site + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest " + test.themes + "\n}\n"
-			err := validate(config)
+			err := edgetest.Validate(config)
 			for _, want := range test.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v\ndoes not say %q", err, want)
@@ -78,7 +77,7 @@ func TestThemesConfigMistakes(t *testing.T) {
 			theme("repository https://git.example.com/a.git {\nbranch main\ntoken abc\nuser oauth2\n}") + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest {\npath /blog/ghost\n}\n}\n",
 		"a matcher": "{\nlychgate {\nsite demo {\nhosts localhost\n" + ghost + "\n}\n}\n}\nhttp://localhost:0 {\ntheme_manifest /ghost/*\n}\n",
 	} {
-		if err := validate(config); err != nil {
+		if err := edgetest.Validate(config); err != nil {
 			t.Errorf("%s: validate: %v", name, err)
 		}
 	}
@@ -112,7 +111,7 @@ func TestThemesJSON(t *testing.T) {
 		`{"nightly":{}}`:                "sites.demo.themes.nightly.repository: needs a repository",
 		`{"nightly":{"repository":{}}}`: "sites.demo.themes.nightly.repository.url: not the address of a git repository",
 	} {
-		err := validateJSON([]byte(`{"apps":{"lychgate":{"sites":{"demo":{"hosts":["localhost"],"themes":` + themes + `}}}}}`))
+		err := edgetest.ValidateJSON([]byte(`{"apps":{"lychgate":{"sites":{"demo":{"hosts":["localhost"],"themes":` + themes + `}}}}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: validateJSON = %v, want an error with %v", themes, err, want)
 		}

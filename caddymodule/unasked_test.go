@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -56,7 +57,7 @@ func TestUnaskedTextIsInNoLog(t *testing.T) {
 				webhooks off
 			}
 			integration form {
-				key `+formKey+`
+				key `+edgetest.FormKey+`
 			}
 		}
 	}
@@ -73,7 +74,7 @@ http://127.0.0.1:{{port}} {
 		if err != nil {
 			t.Fatalf("http.NewRequestWithContext: %v", err)
 		}
-		request.Header.Set("Authorization", "Bearer "+formKey)
+		request.Header.Set("Authorization", "Bearer "+edgetest.FormKey)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatalf("http.DefaultClient.Do: %v", err)

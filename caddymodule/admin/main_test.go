@@ -1,0 +1,9 @@
+package admin_test
+
+import (
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+)
+
+func TestMain(m *testing.M) { edgetest.Main(m) }

@@ -1,0 +1,82 @@
+package eventsapi_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+)
+
+// rawPost has all fields of a post, with its text.
+func rawPost(h *edgetest.Homepage, id string) map[string]any {
+	h.T.Helper()
+	var response struct{ Posts []map[string]any }
+	h.Decode(h.Ghost("GET", "/posts/"+id+"/?formats=html,lexical&include=authors,tags,newsletter,tiers", ""), &response)
+	return response.Posts[0]
+}
+
+// The post of an event that was published before there was a script gets it, and the text for
+// readers without JavaScript. All else of the post stays, down to the code of staff beside it.
+func TestEventPublishedBefore(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	store := edgetest.SqliteStore(t)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(store, url, key, "6000 1m")), key)
+	draft, _ := h.Events(201, "POST", "", h.EventBody(map[string]any{
+		"name": "Before " + h.Unique, "event_date": "2031-05-01", "event_time_start": "19:00", "speaker": "Ada", "location": "The Pier", "access": "free",
+	}))
+	published, _ := h.Events(200, "POST", "/"+draft.ID+"/publish", "")
+	id := published.Post.ID
+	const script = "<script src=/ghost/lychgate/event.js async blocking=\"render\"></script>\n"
+	head, _ := rawPost(h, id)["codeinjection_head"].(string)
+	if !strings.Contains(head, script) {
+		t.Fatalf("the head is %s, want the script in it", head)
+	}
+	lexical := `{"root":{"children":[{"children":[{"detail":0,"format":0,"mode":"normal","style":"","text":"Staff's text.",` +
+		`"type":"extended-text","version":1}],"direction":"ltr","format":"","indent":0,"type":"paragraph","version":1}],"direction":"ltr","format":"","indent":0,"type":"root","version":1}}`
+	edited, err := json.Marshal(map[string]any{"posts": []any{map[string]any{
+		"updated_at": h.UpdatedAt(id), "lexical": lexical, "meta_title": "Staff's", "featured": true,
+		"codeinjection_head": "<style>a{}</style>\n" + strings.Replace(head, script, "", 1) + "\n<meta name=\"staff\">",
+		"codeinjection_foot": "<script>/* staff's */</script>",
+	}}})
+	if err != nil {
+		t.Fatalf("json.Marshal: %v", err)
+	}
+	h.Ghost("PUT", "/posts/"+id+"/", string(edited))
+	before := rawPost(h, id)
+
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatalf("sql.Open: %v", err)
+	}
+	defer db.Close()
+	for _, statement := range []string{`UPDATE events SET post = json_remove(post, '$.page')`, `UPDATE events_sites SET looked_at = 0`} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: ExecContext: %v", statement, err)
+		}
+	}
+	var after map[string]any
+	wait.Until(t, func() string {
+		after = rawPost(h, id)
+		if head, _ := after["codeinjection_head"].(string); !strings.Contains(head, script) {
+			return "the head is " + head
+		}
+		return ""
+	})
+	wantHead := strings.Replace(fmt.Sprint(before["codeinjection_head"]), "</script>\n<!-- /lychgate", "</script>\n"+script+"<!-- /lychgate", 1)
+	wantFoot := "<script>/* staff's */</script>\n<!-- lychgate-event-text: made anew by each save of the event -->\n<noscript>\n" +
+		"<p dir=\"auto\">2031-05-01 19:00 (UTC)</p>\n<p dir=\"auto\">The Pier</p>\n<p dir=\"auto\" lang=\"en\">Turn on JavaScript to register.</p>\n</noscript>\n<!-- /lychgate-event-text -->"
+	before["codeinjection_head"], before["codeinjection_foot"], before["updated_at"] = wantHead, wantFoot, after["updated_at"]
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the post (-want +got): %s", diff)
+	}
+	if page := h.Do("GET", "/"+published.Values["slug"].(string)+"/"); !strings.Contains(page.Body, script) || !strings.Contains(page.Body, "<noscript>\n<p dir=\"auto\">2031-05-01 19:00 (UTC)") {
+		t.Errorf("%v, want the script and the text in the page", page)
+	}
+}

@@ -1,0 +1,142 @@
+package membersapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/members"
+)
+
+// keyed is a request with an Idempotency-Key.
+type keyed struct{ method, path, body, key string }
+
+func (k keyed) send(client *http.Client, p *edgetest.Process) (status int, text string, err error) {
+	request, err := http.NewRequest(k.method, "http://localhost:"+p.Port+"/integration/members"+k.path, strings.NewReader(k.body))
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+edgetest.FormKey)
+	request.Header.Set("Idempotency-Key", k.key)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(all), err
+}
+
+// A request whose edge dies or stalls while Ghost is asked is answered within 5 seconds
+// when it is repeated, at the edge once it runs again or at another. It is done once.
+func TestRepeatsAfterAnEdgeDied(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		another bool // edge answers the repeats, on PostgreSQL
+		applied bool // by Ghost, before the edge dies
+		stalls  bool // rather than dies
+	}{
+		{name: "restarted"},
+		{name: "restarted, Ghost had it", applied: true},
+		{name: "another edge", another: true},
+		{name: "another edge, Ghost had it", another: true, applied: true},
+		{name: "another edge, the first goes on later", another: true, stalls: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := edgetest.StartGhostProxy(t, "repeats")
+			store := edgetest.SqliteStore(t)
+			if test.another {
+				store = "postgres " + dbtest.PostgresSource(t)
+			}
+			config := edgetest.MembersConfig(store, p.Platform())
+			first := edgetest.StartProcess(t, config)
+			second := first
+			if test.another {
+				second = edgetest.StartProcess(t, config)
+			}
+			client := &http.Client{Transport: edgetest.Recorder{&http.Transport{MaxIdleConnsPerHost: 10}}, Timeout: 20 * time.Second}
+			defer client.CloseIdleConnections()
+			for _, name := range []string{"old", "gone"} {
+				if text, err := first.Call(client, "POST", "", `{"email":"`+p.Email(name)+`"}`); err != nil || !strings.Contains(text, `"success":true`) {
+					t.Fatalf("got %v, %v, want no error, text with %s", text, err, `"success":true`)
+				}
+			}
+			requests := []keyed{
+				{"POST", "", `{"email":"` + p.Email("new") + `","name":"New"}`, "create"},
+				{"PUT", "/" + p.Email("old"), `{"name":"Old"}`, "update"},
+				{"DELETE", "/" + p.Email("gone"), "", "delete"},
+			}
+			arrived := make(chan struct{}, len(requests))
+			p.Begin(edgetest.Writes(func(p *edgetest.GhostProxy, w http.ResponseWriter, r *http.Request) {
+				if test.applied {
+					p.Applied(r).Body.Close()
+				}
+				arrived <- struct{}{}
+				edgetest.Hang(p, w, r)
+			}))
+			var cutOff sync.WaitGroup
+			for _, request := range requests {
+				cutOff.Go(func() { _, _, _ = request.send(client, first) })
+				<-arrived
+			}
+			if test.stalls {
+				signal(t, first, syscall.SIGSTOP)
+				defer signal(t, first, syscall.SIGCONT)
+			} else {
+				first.Kill()
+			}
+			died := time.Now()
+			p.Fix()
+			if !test.another {
+				if err := first.Restart(); err != nil {
+					t.Fatalf("first.Restart: %v", err)
+				}
+			}
+			for _, request := range requests {
+				began := time.Now()
+				wait.Until(t, func() string {
+					sent := time.Since(died)
+					status, text, err := request.send(client, second)
+					if strings.Contains(text, `"code":"under_way"`) && sent > 2*members.ClaimTime { // once, and as long for clocks that differ
+						t.Errorf("%s was still under way %v after the edge had died, want %v at most", request.method, sent, members.ClaimTime)
+					}
+					if err != nil || status != http.StatusOK || !strings.Contains(text, `"success":true`) {
+						return fmt.Sprint(request.method, ": ", status, " ", text, " ", err)
+					}
+					return ""
+				})
+				if took := time.Since(began); took > 30*time.Second { // 5, and as many on a loaded machine as the claim, the lock and Ghost may take
+					t.Errorf("%s was answered %v after its first repeat", request.method, took)
+				}
+			}
+			if test.stalls {
+				signal(t, first, syscall.SIGCONT)
+			}
+			cutOff.Wait()
+			want := []edgetest.Person{{p.Email("new"), "New", []string{}}, {p.Email("old"), "Old", []string{}}}
+			wait.Until(t, func() string { return cmp.Diff(want, p.InGhost()) })
+			got := edgetest.AtEdge(t, func(email string) (string, error) { return second.Call(client, "GET", "/"+email, "") },
+				[]string{p.Email("new"), p.Email("old"), p.Email("gone")})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("at the edge: %s", diff)
+			}
+		})
+	}
+}
+
+func signal(t *testing.T, p *edgetest.Process, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(p.PID(), s); err != nil {
+		t.Errorf("syscall.Kill: %v", err)
+	}
+}

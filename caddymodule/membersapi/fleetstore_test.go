@@ -1,0 +1,202 @@
+package membersapi_test
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/platform/ghost"
+)
+
+// Three edges with a site in PostgreSQL, under load, while PostgreSQL goes away, hangs
+// and moves to another address, and an edge is killed. No lookup fails, and Ghost has each
+// member that was acknowledged, once.
+func TestFleetLosesNothing(t *testing.T) {
+	source, err := url.Parse(dbtest.PostgresSource(t))
+	if err != nil {
+		t.Fatalf("url.Parse: %v", err)
+	}
+	p := edgetest.StartGhostProxy(t, "fleet")
+	primary, standby := tcpproxy.Start(t, source.Host), tcpproxy.Start(t, source.Host)
+	standby.Cut()
+	source.Host = primary.Address + "," + standby.Address
+	edges := make([]*edgetest.StoredEdge, 3)
+	for i := range edges {
+		edges[i] = edgetest.StartStored(t, "postgres "+source.String(), "secret "+edgetest.FirstSecret)
+	}
+	edges[0].Must(http.StatusCreated, "POST", "", fmt.Sprintf(
+		`{"name":"fleet","hosts":["fleet.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, "http://"+p.Address, p.Key))
+	key := edges[0].AddKey("fleet")
+	for _, e := range edges {
+		wait.Until(t, func() string {
+			if !e.Serves("fleet.example") {
+				return "not live"
+			}
+			return ""
+		})
+	}
+
+	var mu sync.Mutex
+	acknowledged := make(map[string]bool)
+	var lookups, killed atomic.Int64
+	killed.Store(-1)
+	done := make(chan struct{})
+	var load sync.WaitGroup
+	each := func(i int, ask func(client *http.Client, n int) error) {
+		load.Go(func() {
+			client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
+			defer client.CloseIdleConnections()
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := ask(client, n); err != nil {
+					if killed.Load() != int64(i) {
+						t.Errorf("edge %d: %v", i, err)
+					}
+					return
+				}
+			}
+		})
+	}
+	send := func(client *http.Client, i int, method, path, body string) (int, string, error) {
+		request, err := http.NewRequest(method, "http://127.0.0.1:"+edges[i].Port+path, strings.NewReader(body))
+		if err != nil {
+			return 0, "", err
+		}
+		request.Host = "fleet.example"
+		request.Header.Set("Authorization", "Bearer "+key)
+		response, err := client.Do(request)
+		if err != nil {
+			return 0, "", err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return response.StatusCode, string(text), err
+	}
+	for i := range edges {
+		each(i, func(client *http.Client, _ int) error { // readers
+			status, text, err := send(client, i, "GET", edgetest.LookupPath, "")
+			if err == nil && status != http.StatusOK {
+				err = fmt.Errorf("a lookup: %d %s", status, text)
+			}
+			lookups.Add(1)
+			<-time.After(5 * time.Millisecond) // a reader's pause, which bounds the load
+			return err
+		})
+		each(i, func(client *http.Client, n int) error { // a CRM, which tries again until it is acknowledged
+			email := p.Email(fmt.Sprintf("m%d-%d", i, n))
+			for tries := 0; ; tries++ {
+				status, text, err := send(client, i, "POST", "/integration/members", `{"email":"`+email+`"}`)
+				switch {
+				case err != nil:
+					return err
+				case strings.Contains(text, `"success":true`), tries > 0 && strings.Contains(text, "already taken"):
+					mu.Lock()
+					acknowledged[email] = true
+					mu.Unlock()
+					return nil
+				case status != http.StatusInternalServerError:
+					return fmt.Errorf("%s: %d %s", email, status, text)
+				}
+				select {
+				case <-done:
+					return nil
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		})
+	}
+	progress := func(what string) {
+		t.Helper()
+		mu.Lock()
+		before := len(acknowledged)
+		mu.Unlock()
+		wait.Until(t, func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(acknowledged) < before+20 {
+				return fmt.Sprintf("%s: %d members were acknowledged since", what, len(acknowledged)-before)
+			}
+			return ""
+		})
+	}
+	progress("before any fault")
+	primary.Cut()
+	<-time.After(time.Second) // how long the fault lasts
+	primary.Fix()
+	progress("PostgreSQL was gone")
+	primary.Hang()
+	<-time.After(3 * time.Second) // how long the fault lasts
+	primary.Fix()
+	progress("PostgreSQL hung")
+	standby.Fix()
+	primary.Cut()
+	progress("PostgreSQL moved")
+	killed.Store(2)
+	edges[2].Kill()
+	progress("an edge was killed")
+	close(done)
+	load.Wait()
+
+	admin := edgetest.AdminOf(t, edges[0].AdminSocket)
+	edgetest.Drain(t, admin, "fleet")
+	counts := make(map[string]int)
+	for email := range emailsIn(t, p) {
+		counts[email]++
+	}
+	want := make(map[string]int)
+	for email := range counts {
+		want[email] = 1 // also those whose acknowledgement got lost
+	}
+	for email := range acknowledged {
+		want[email] = 1
+	}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if len(acknowledged) < 100 || lookups.Load() < 300 {
+		t.Errorf("%d members, %d lookups: too little load to show anything", len(acknowledged), lookups.Load())
+	}
+}
+
+// emailsIn goes through the emails of a proxy's members in Ghost, page by page.
+func emailsIn(t *testing.T, p *edgetest.GhostProxy) iter.Seq[string] {
+	t.Helper()
+	client, err := ghost.New(ghost.Config{URL: p.Url.String(), AdminKey: p.Key})
+	if err != nil {
+		t.Fatalf("ghost.New: %v", err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return func(yield func(string) bool) {
+		for after := ""; ; {
+			page, _, err := client.List(t.Context(), after, time.Time{})
+			if err != nil {
+				t.Fatalf("client.List: %v", err)
+			}
+			for _, m := range page {
+				if after = m.ID; strings.HasSuffix(m.Email, "@"+p.Domain) && !yield(m.Email) {
+					return
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package thememanifest_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+)
+
+// The whole way of a theme: the owner's browser, Caddy, a real Ghost, the store.
+func TestThemesWithGhost(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	owner := e.SignIn(edgetest.GhostOwner)
+	theme := "daily-" + edgetest.GuidLike()
+	read := func(what string) edgetest.Response {
+		t.Helper()
+		return e.Do("GET", "/ghost/lychgate/themes"+what, "Cookie", owner, "Origin", e.Base)
+	}
+	sectionName := func() string {
+		t.Helper()
+		reply := read("/" + theme + "/curation")
+		if reply.Status == 404 {
+			return ""
+		}
+		var curation struct{ Sections []struct{ Name string } }
+		if err := json.Unmarshal([]byte(reply.Body), &curation); err != nil || len(curation.Sections) != 1 {
+			t.Fatalf("got %v, %v, want no error, 1 section", reply, err)
+		}
+		return curation.Sections[0].Name
+	}
+
+	// Without a manifest there is nothing to tell, but there is a list.
+	reply := e.UploadTheme(theme, edgetest.SourceZip(t, "", ""), "Cookie", owner)
+	if !strings.HasSuffix(reply.Body, ","+edgetest.NoFindings+"}") || !strings.Contains(reply.Body, `{"themes":[{"name":"`+theme+`"`) || !json.Valid([]byte(reply.Body)) {
+		t.Fatalf("uploadTheme = %v, want body ending with %q, body with %q, valid JSON",
+			reply, ","+edgetest.NoFindings+"}", `{"themes":[{"name":"`+theme+`"`)
+	}
+	if got := read(""); strings.Contains(got.Body, theme) {
+		t.Errorf("got %v, want body without %v", got, theme)
+	}
+	for _, step := range []struct {
+		name, folder, manifest string
+		errors                 string // of Ghost's response
+		status, section        string // afterwards
+	}{
+		{"findings at first", "", edgetest.WarnedManifest("A"), edgetest.OneFinding, "1 warning", ""},
+		{"none", "", edgetest.CleanManifest("B"), edgetest.NoFindings, "Valid", "B"},
+		{"findings, in a top folder", theme + "/", edgetest.WarnedManifest("C"), edgetest.OneFinding, "1 warning", "B"},
+		{"none, in a top folder", "any/", edgetest.CleanManifest("D"), edgetest.NoFindings, "Valid", "D"},
+		{"a syntax error", "", edgetest.BrokenYAML, `"field":"manifest"`, "1 warning", "D"},
+		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warning", "D"},
+		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warning", "D"},
+		{"none again", "", edgetest.CleanManifest("E"), edgetest.NoFindings, "Valid", "E"},
+	} {
+		reply := e.UploadTheme(theme, edgetest.SourceZip(t, step.folder, step.manifest), "Cookie", owner)
+		if !strings.Contains(reply.Body, step.errors) || !json.Valid([]byte(reply.Body)) {
+			t.Errorf("%s: uploadTheme = %v, want body with %v, valid JSON", step.name, reply, step.errors)
+		}
+		if got := sectionName(); got != step.section {
+			t.Errorf("%s: the homepage has %q, want %q", step.name, got, step.section)
+		}
+		if got := read(""); !strings.Contains(got.Body, `{"name":"`+theme+`","status":"`+step.status+`"`) {
+			t.Errorf("%s: got %v, want body with %q", step.name, got, `{"name":"`+theme+`","status":"`+step.status+`"`)
+		}
+	}
+
+	const gala = `"messaging_states":[],"default":false,"feature_image":{"phrase":"1200px wide, 16:9 aspect ratio","crop_ratio":"16:9","min_width":1200}}],"_errors":[]}`
+	if got := read("/" + theme + "/event-types"); !strings.HasSuffix(got.Body, gala+"\n") {
+		t.Errorf("got %v, want body ending with %q", got, gala+"\n")
+	}
+	for what, want := range map[string]string{
+		"/manifest":    `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,"events":{"default_tags":["Events"],"types":{"webinar":{"post_template":"custom-webinar",`,
+		"/event-types": `{"default_tags":["Events"],"types":[{"key":"webinar","post_template":"custom-webinar",`,
+		"/curation":    `{"sections":[{"key":"top","name":"E","picker":{"default_view":"recent","recent_limit":20},"slots":[{"key":"lead","label":"Lead","tag":"#lead"}]}]}` + "\n",
+	} {
+		got := read("/" + theme + what)
+		if head := e.Do("HEAD", "/ghost/lychgate/themes/"+theme+what, "Cookie", owner, "Origin", e.Base); head.Status != 200 || head.Body != "" {
+			t.Errorf("HEAD %s: %v", what, head)
+		}
+		if !strings.HasPrefix(got.Body, want) || got.Status != 200 || got.Header["Cache-Control"] != "no-store" || got.Header["Access-Control-Allow-Origin"] != "" {
+			t.Errorf(`%s: got %v, want body beginning with %v, status 200, Cache-Control "no-store", no Access-Control-Allow-Origin`,
+				what, got, want)
+		}
+	}
+
+	// Ghost refuses these; its response is its own, and nothing of ours changes.
+	zipped := edgetest.SourceZip(t, "", edgetest.WarnedManifest("Z"))
+	for name, refused := range map[string]struct{ file, zip string }{
+		"a name of Ghost's own": {"source.zip", string(zipped)},
+		"not a zip":             {theme + ".zip", "not a zip"},
+		"not called so":         {theme + ".tar", string(zipped)},
+		"cut off":               {theme + ".zip", string(zipped[:len(zipped)/2])},
+		"not a theme":           {theme + ".zip", string(zipOfOne(t, "lychgate-manifest.yaml", edgetest.CleanManifest("Z")))},
+	} {
+		reply, err := e.Upload(edgetest.UploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", owner)
+		if err != nil || reply.Status < 400 || strings.Contains(reply.Body, "_errors") {
+			t.Errorf(`%s: upload = %v, %v, want no error, status of at least 400, body without "_errors"`, name, reply, err)
+		}
+	}
+	if reply, err := e.Upload(edgetest.UploadPath, theme+".zip", bytes.NewReader(zipped)); err != nil || reply.Status != 403 {
+		t.Errorf("not signed in: %v, %v", reply, err)
+	}
+	if reply := e.Do("POST", "/ghost/api/admin/themes/upload/", "Cookie", owner, "Origin", e.Base); reply.Status < 400 {
+		t.Errorf("no body: %v", reply)
+	}
+	if got := sectionName(); got != "E" {
+		t.Errorf("after refusals: %q", got)
+	}
+
+	// Ghost takes these too.
+	for i, path := range []string{"/ghost/api/admin/themes/UPLOAD/", "/ghost/api/admin/themes/upload", "/ghost/api/v4/admin/themes/upload/", "/ghost/api/canary/admin/themes/upload/", "/ghost/api//admin/themes/upload/", "/ghost/api/admin//themes/upload/"} {
+		name := string(rune('F' + i))
+		reply, err := e.Upload(path, theme+".zip", bytes.NewReader(edgetest.SourceZip(t, "", edgetest.CleanManifest(name))), "Cookie", owner)
+		if err != nil || !strings.Contains(reply.Body, edgetest.NoFindings) || sectionName() != name {
+			t.Errorf("%s: upload = %v, %v, %s, want no error, body with %v, section %v",
+				path, reply, err, sectionName(), edgetest.NoFindings, name)
+		}
+	}
+
+	// A deployment comes with an integration's token, and no session.
+	if reply := e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("deployed")), "Authorization", "Ghost "+edgetest.AdminToken(t, key)); !strings.Contains(reply.Body, edgetest.NoFindings) {
+		t.Errorf("deployed: %v", reply)
+	}
+	if got := sectionName(); got != "deployed" {
+		t.Errorf("deployed: %q", got)
+	}
+
+	// An upload without a manifest removes it on purpose, and so does removing the
+	// theme.
+	if reply := e.UploadTheme(theme, edgetest.SourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(reply.Body, edgetest.NoFindings+"}") {
+		t.Errorf("uploadTheme = %v, want body ending with %q", reply, edgetest.NoFindings+"}")
+	}
+	for what, want := range map[string]string{
+		"/manifest": `{"message":"The theme has no manifest."}` + "\n", "/curation": `{"message":"The theme has no manifest."}` + "\n",
+	} {
+		if got := read("/" + theme + what); got.Status != 404 || got.Body != want {
+			t.Errorf("%s after removal: %v", what, got)
+		}
+	}
+	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.WarnedManifest("H")), "Cookie", owner)
+	if got := read("/" + theme + "/curation"); got.Status != 404 || got.Body != edgetest.InactiveBody {
+		t.Errorf("got %v, want status 404, body %v", got, edgetest.InactiveBody)
+	}
+	if reply := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.Base); reply.Status != 204 {
+		t.Errorf("got %v, want status 204", reply)
+	}
+	if got := read("/" + theme + "/manifest"); got.Status != 404 {
+		t.Errorf("after the theme was removed: %v", got)
+	}
+	if reply := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.Base); reply.Status != 404 {
+		t.Errorf("got %v, want status 404", reply)
+	}
+	want := map[string]string{"valid": "10", "findings": "6", "removed": "2", "other": "7"}
+	for outcome, n := range want {
+		if got := e.Metric(`lychgate_themes_requests_total{operation="upload",outcome="` + outcome + `",site="daily"}`); got != n {
+			t.Errorf("%s: counted %s, want %s", outcome, got, n)
+		}
+	}
+	if logged := e.Logged(); strings.Contains(logged, owner) || strings.Contains(logged, edgetest.GhostOwner) {
+		t.Errorf("personal data in the log: %s", logged)
+	}
+}
+
+// The manifest counts just where Ghost puts it into the theme's root, whatever
+// way the theme was zipped.
+func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	owner := e.SignIn(edgetest.GhostOwner)
+	const name = "lychgate-manifest.yaml"
+	for what, layout := range map[string]struct {
+		folder string
+		others map[string]string
+		there  bool
+	}{
+		"root":                   {"", map[string]string{name: ""}, true},
+		"top folder":             {"a/", map[string]string{"a/" + name: ""}, true},
+		"beside the folder":      {"a/", map[string]string{name: ""}, false},
+		"with another folder":    {"b/", map[string]string{"a/x.txt": "x", "b/" + name: ""}, true},
+		"in another folder":      {"b/", map[string]string{"a/" + name: ""}, false},
+		"two folders down":       {"a/b/", map[string]string{"a/b/" + name: ""}, true},
+		"between two folders":    {"a/b/", map[string]string{"a/" + name: ""}, false},
+		"an index below":         {"", map[string]string{"assets/index.hbs": "x", "assets/" + name: ""}, false},
+		"what macOS adds":        {"a/", map[string]string{"__MACOSX/a/._" + name: "x", "__MACOSX/" + name: "", ".DS_Store": "x", "a/" + name: ""}, true},
+		"beside what macOS adds": {"a/", map[string]string{"__MACOSX/index.hbs": "x", "__MACOSX/" + name: ""}, false},
+		"in a dot folder":        {"a/", map[string]string{".git/index.hbs": "x", ".git/" + name: ""}, false},
+		"with node_modules":      {"x/", map[string]string{"node_modules/a/index.js": "x", "package.json": "{}", "x/" + name: ""}, true},
+		"called as macOS does":   {"x/__MACOSX/", map[string]string{"x/__MACOSX/" + name: ""}, true},
+		"in both":                {"a/b/", map[string]string{"a/" + name: "manifest_version: 2", "a/b/" + name: ""}, true},
+		"with a dot in front":    {"./a/", map[string]string{"./a/" + name: ""}, true},
+		"with backslashes":       {`a\`, map[string]string{`a\` + name: ""}, true},
+		"another file's name":    {"", map[string]string{"lychgate-manifest.yml": ""}, false},
+	} {
+		theme := "layout-" + edgetest.GuidLike()
+		for other, text := range layout.others {
+			if text == "" {
+				layout.others[other] = edgetest.CleanManifest("A")
+			}
+		}
+		e.UploadTheme(theme, edgetest.SourceZipWith(t, layout.folder, layout.others), "Cookie", owner)
+		_, err := os.Stat(ghosttest.Folder(t) + "/content/themes/" + theme + "/" + name)
+		if inGhost := err == nil; inGhost != layout.there {
+			t.Errorf("%s: in Ghost: %v", what, inGhost)
+		}
+		if kept := edgetest.Section(e, theme, owner) == "A"; kept != layout.there {
+			t.Errorf("%s: kept: %v", what, kept)
+		}
+		if response := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.Base); response.Status != 204 {
+			t.Errorf("got %v, want status 204", response)
+		}
+	}
+}
+
+// Which of two themes in a zip Ghost takes is its own secret, so neither counts.
+func TestTwoThemesInAZip(t *testing.T) {
+	url, key := ghosttest.Real(t)
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	owner, token := e.SignInAt(url, edgetest.GhostOwner), "Ghost "+edgetest.AdminToken(t, key)
+	theme := "two-" + edgetest.GuidLike()
+	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Authorization", token)
+	for _, folder := range []string{"b/", "b/c/"} { // Ghost does not go by the depth either
+		second := map[string]string{folder + "lychgate-manifest.yaml": edgetest.CleanManifest("B")}
+		source := os.DirFS(ghosttest.Folder(t) + "/content/themes/source/.")
+		err := fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := fs.ReadFile(source, path)
+			second[folder+path] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatalf("fs.WalkDir: %v", err)
+		}
+		response := e.UploadTheme(theme, edgetest.SourceZipWith(t, "a/", second), "Authorization", token)
+		want := `"_errors":[{"field":"manifest","message":"the theme's zip is not read: \"` + folder +
+			`index.hbs\" is beside \"a/index.hbs\", so Ghost may take either folder for the theme; zip one theme's folder alone","severity":"error"}]}`
+		if !strings.HasSuffix(response.Body, want) {
+			t.Errorf("%s: uploadTheme = %v, want body ending with %v", folder, response, want)
+		}
+		if got := edgetest.Section(e, theme, owner); got != "A" {
+			t.Errorf("%s: the homepage has %q", folder, got)
+		}
+	}
+	if response := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", url); response.Status != 204 {
+		t.Errorf("got %v, want status 204", response)
+	}
+}
+
+func zipOfOne(t testing.TB, name, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	content, err := w.Create(name)
+	if err == nil {
+		_, err = content.Write([]byte(text))
+	}
+	if err != nil || w.Close() != nil {
+		t.Fatalf("zipping the theme: %v", err)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,10 @@
+package edgetest
+
+import (
+	"regexp"
+)
+
+var (
+	TimeShown = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
+	KeyShown  = regexp.MustCompile(`lg_(\w+)_[0-9a-f]{64}`)
+)
