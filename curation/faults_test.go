@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -41,6 +42,7 @@ func TestTimeIsUp(t *testing.T) {
 // A tag that more posts carry than an attempt takes it from is said as it is, and no failure of the
 // platform: the next attempt goes on.
 func TestVeryManyPosts(t *testing.T) {
+	lineartest.Volume(t)
 	for name, test := range map[string]struct {
 		carriers, lasts int // how many changes an attempt has time for
 		taken           int

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -204,6 +205,7 @@ func isArchiveError(err error) bool {
 
 // Each limit holds on both sides.
 func TestZipLimits(t *testing.T) {
+	lineartest.Volume(t)
 	many := func(n int, nameLength int) []byte {
 		entries := []entry{{name: name, text: "found"}}
 		for i := 1; i < n; i++ {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/trouble"
 )
 
@@ -136,6 +137,7 @@ func TestStates(t *testing.T) {
 
 // Of thousands of sites in trouble, a page is read without reading all of them, and metrics name ten.
 func TestManySites(t *testing.T) {
+	lineartest.Volume(t)
 	const sites = 10_000
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db)
@@ -173,6 +175,7 @@ func TestManySites(t *testing.T) {
 
 // A tenant who may see few sites among thousands in trouble is answered without reading those of others.
 func TestFewOfManySites(t *testing.T) {
+	lineartest.Volume(t)
 	const sites = 10_000
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db)

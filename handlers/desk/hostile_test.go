@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -63,6 +64,7 @@ func hostileEvents(text string) *manifest.Events {
 // What a manifest, Ghost, a repository or an address says is shown as text: no element and no
 // attribute comes of it, it does not turn around what stands beside it, and it is cut.
 func TestHostileTexts(t *testing.T) {
+	lineartest.Volume(t)
 	for name, text := range hostile {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 )
 
 func newMemory(t testing.TB, cfg MemoryConfig) *Memory {
@@ -143,6 +145,7 @@ func TestMemoryDropsIdleKeys(t *testing.T) {
 
 // The bound on memory holds for large limits too.
 func TestMemoryOfLargeLimits(t *testing.T) {
+	lineartest.Volume(t)
 	for _, requests := range []int{1000, MaxRequests} {
 		before := heap()
 		m := newMemory(t, MemoryConfig{Limit: Limit{Requests: requests, Window: time.Hour}})
@@ -158,6 +161,7 @@ func TestMemoryOfLargeLimits(t *testing.T) {
 
 // One million readers, each with the whole allowance used, in 150 MB.
 func TestMemoryOfAMillionReaders(t *testing.T) {
+	lineartest.Volume(t)
 	m := newMemory(t, MemoryConfig{Limit: Limit{Requests: 10, Window: time.Hour}})
 	before := heap()
 	const readers = 1_000_000

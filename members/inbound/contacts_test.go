@@ -63,8 +63,9 @@ func TestContactsOfAnIdleSite(t *testing.T) {
 
 // Platforms that all fail are asked 100 times a second at most, as those that respond are.
 func TestContactsWhileAllFail(t *testing.T) {
+	lineartest.Volume(t)
 	synctest.Test(t, func(t *testing.T) {
-		const sites, minutes = 20_000 / lineartest.Divisor, 10
+		const sites, minutes = 20_000, 10
 		c := newPlatforms()
 		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop()})
 		for i := range sites {

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -91,6 +92,7 @@ func TestCatchUpOnMany(t *testing.T) {
 // Lists of members without an end do not keep others from being compared, nor the members that were
 // changed from being caught up on.
 func TestEndlessLists(t *testing.T) {
+	lineartest.Volume(t)
 	const endlessSites, others = 60, 10
 	synctest.Test(t, func(t *testing.T) {
 		c := newPlatforms()

@@ -109,7 +109,8 @@ func TestActiveSitesFirst(t *testing.T) {
 
 // Active sites whose Ghosts hang, and which somebody changes once a minute, keep no others from being polled.
 func TestActiveSitesThatHang(t *testing.T) {
-	const sites, hanging = 11_000 / lineartest.Divisor, 1000 / lineartest.Divisor
+	lineartest.Volume(t)
+	const sites, hanging = 11_000, 1000
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
 		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})

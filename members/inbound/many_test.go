@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -291,6 +292,7 @@ func all(string) bool { return true }
 // 10,000 sites do not load the store or the machine: their first polls are spread, and
 // an idle process hardly asks the store.
 func TestManyIdleSites(t *testing.T) {
+	lineartest.Volume(t)
 	const sites = 10_000
 	many(t, sites, nil, func(_ *inbound.Sync, store *idle, c *platforms) {
 		begin := time.Now()

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -62,6 +63,7 @@ func (p *slow) List(ctx context.Context, after string, since time.Time) (page []
 // Beside 300 platforms that take long to send changes, or fail after it, others are registered and asked for theirs
 // within minutes: when all start at once, and later.
 func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
+	lineartest.Volume(t)
 	const hostile, others = 300, 100
 	for name, test := range map[string]struct {
 		platform slow

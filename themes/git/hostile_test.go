@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -159,9 +158,6 @@ func (h hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // peak measures the heap while run runs, in bytes above the heap before.
 func peak(run func()) uint64 {
-	// Under the race detector, a sync.Pool drops some of what it is given. So garbage,
-	// which counts until it is collected, is collected more often.
-	defer debug.SetGCPercent(debug.SetGCPercent(100 / lineartest.Divisor))
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	heap := func() uint64 {
 		metrics.Read(sample)
@@ -193,6 +189,7 @@ func peak(run func()) uint64 {
 // Whatever a server sends, a reading takes no more memory than the documentation
 // says (docs/theme_manifest.md#refresh), and comes to an end.
 func TestHostileServer(t *testing.T) {
+	lineartest.Volume(t)
 	const (
 		mb   = 1 << 20
 		most = 160 << 20 // bytes

@@ -15,29 +15,40 @@ import (
 
 const (
 	// factor is how many times the size the larger input has. Quadratic work
-	// takes its square, so 16 times as long.
-	factor = 4
+	// takes its square, so 64 times as long.
+	factor = 8
 
-	// most is how many times longer the larger input may take.
-	most = 2.2 * factor
+	// most is how many times longer the larger input may take: as far from the one as from the other.
+	most = 2.8 * factor
 
 	// floor is how long the larger input has to take to count at all. What is
 	// quadratic and takes less does no harm at this size.
-	floor = 40 * time.Millisecond
+	floor = 100 * time.Millisecond
 
-	// rounds is how often a suspicion is looked at again: other work on the
-	// machine can slow one measurement down, but hardly each time.
-	rounds = 6
+	// rounds is how often a suspicion is looked at again. Other work on the machine slows measurements
+	// down, and the longer one more likely, so the shortest of each size count. After five rounds these are
+	// taken anew, since a processor may have been faster for a moment.
+	rounds = 20
+	window = 5
 )
 
-// Check fails the test if work, which starts no goroutines, takes much more than 4
-// times the processor time with an input of size than with one of size/4, in
-// each of six measurements. It runs work at least once with the larger one.
-// input makes the input of about that size, and is not measured. With the race
-// detector on, the sizes are an eighth of these.
+// Volume skips a test of much input in short mode, in which data races are looked for: the detector makes it
+// take ten times as long, and finds nothing there that it does not find with little.
+func Volume(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("much input: runs without -short")
+	}
+}
+
+// Check fails the test if work, which starts no goroutines, takes much more than 8
+// times the processor time with an input of size than with one of size/8, in the
+// quickest of up to 20 measurements of each. It runs work at least once with the larger one.
+// input makes the input of about that size, and is not measured. It is a test of [Volume].
 func Check[T any](t testing.TB, size int, input func(size int) T, work func(T)) {
 	t.Helper()
-	check(t, cpuTime, size/Divisor, input, work)
+	Volume(t)
+	check(t, cpuTime, size, input, work)
 }
 
 func check[T any](t testing.TB, clock func() time.Duration, size int, input func(size int) T, work func(T)) {
@@ -46,15 +57,15 @@ func check[T any](t testing.TB, clock func() time.Duration, size int, input func
 	// The collector would slow the larger one down, which makes more garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var least, longest time.Duration
-	for range rounds {
-		// The machine is not as fast at one time as at another, so both are
-		// measured at nearly the same.
-		longest = measure(clock, func() { work(large) })
+	for round := range rounds {
+		if round%window == 0 {
+			least, longest = math.MaxInt64, math.MaxInt64
+		}
+		longest = min(longest, measure(clock, func() { work(large) }))
 		if longest < floor {
 			return
 		}
-		least = time.Duration(math.MaxInt64)
-		for range factor {
+		for range 3 {
 			least = min(least, measure(clock, func() { work(small) }))
 		}
 		if float64(longest) <= most*float64(least) {
@@ -64,9 +75,10 @@ func check[T any](t testing.TB, clock func() time.Duration, size int, input func
 	t.Errorf("takes %v for %d bytes and %v for %d", least, size/factor, longest, size)
 }
 
-// measure counts the CPU time of work, in a goroutine of its own.
+// measure counts the CPU time of work. All memory is given back before, so that each measurement pays for what
+// it takes: on a virtual machine a page costs as much as reading it ten times.
 func measure(clock func() time.Duration, work func()) time.Duration {
-	runtime.GC()
+	debug.FreeOSMemory()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := clock()

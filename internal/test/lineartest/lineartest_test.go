@@ -23,8 +23,8 @@ func TestCheck(t *testing.T) {
 		want string
 	}{
 		{"linear", func(n, _ int) time.Duration { return time.Duration(n) * time.Millisecond }, ""},
-		{"quadratic", func(n, _ int) time.Duration { return time.Duration(n*n) * time.Microsecond }, "takes 62.5ms for 250 bytes and 1s for 1000"},
-		{"quadratic, but quick", func(n, _ int) time.Duration { return time.Duration(n*n) * 39 * time.Nanosecond }, ""},
+		{"quadratic", func(n, _ int) time.Duration { return time.Duration(n*n) * time.Microsecond }, "takes 15.625ms for 125 bytes and 1s for 1000"},
+		{"quadratic, but quick", func(n, _ int) time.Duration { return time.Duration(n*n) * 99 * time.Nanosecond }, ""},
 		{"linear, and slowed down twice", func(n, run int) time.Duration {
 			if n == size && run < 10 {
 				n *= n
@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 			return time.Duration(n) * time.Millisecond
 		}, ""},
 		{"linear, on a machine that was fast for a moment", func(n, run int) time.Duration {
-			if run > 0 && run < 5 {
+			if run > 0 && run < 4 {
 				n /= 4
 			}
 			return time.Duration(n) * time.Millisecond
