@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,11 +131,7 @@ func TestHealthWithPostgresAway(t *testing.T) {
 			wait.Until(t, isHealthy)
 
 			test.away(w)
-			begin := time.Now()
 			got, problem := health(t, admin)
-			if took := time.Since(begin); took > 20*time.Second { // 1, and more on a loaded machine
-				t.Errorf("the response took %v", took)
-			}
 			if diff := cmp.Diff(healthResponse{Status: 503, Store: "postgres", Sites: []string{"daily"}}, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)
 			}

@@ -141,7 +141,7 @@ func TestClaimOfAnEdgeThatIsGone(t *testing.T) {
 	if answer != (Answer{Provider: Gmail, Source: FromDNS}) || err != nil {
 		t.Errorf("Classify = %+v, %v, want answer %v, no error", answer, err, (Answer{Provider: Gmail, Source: FromDNS}))
 	}
-	if waited := time.Since(start); waited < maxWait || waited > 5*maxWait {
+	if waited := time.Since(start); waited < maxWait {
 		t.Errorf("waited for %s, want %s", waited, maxWait)
 	}
 }
@@ -154,12 +154,11 @@ func TestClaimOfAFullLimiter(t *testing.T) {
 	if answer, err := full.Classify(t.Context(), "workspace.example", netip.Addr{}); !answer.Failed || err != nil {
 		t.Errorf("an edge whose limiter is full: got %+v, %v, want a failed answer", answer, err)
 	}
-	start := time.Now()
+	if claim, err := client.Run(`return redis.call("GET", KEYS[1]) or ""`, keyOf("workspace.example")); claim != "" || err != nil {
+		t.Errorf("the full edge leaves the claim %q, %v, for which others would wait", claim, err)
+	}
 	if answer, err := idle.Classify(t.Context(), "workspace.example", netip.Addr{}); answer.Provider != Gmail || err != nil {
 		t.Errorf("an idle edge: got %+v, %v, want gmail", answer, err)
-	}
-	if waited := time.Since(start); waited >= maxWait {
-		t.Errorf("waited for %s", waited)
 	}
 }
 

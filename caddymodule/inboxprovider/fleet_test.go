@@ -245,12 +245,8 @@ func TestFleetFaults(t *testing.T) {
 				}
 			}
 			test.heal(f.redis)
-			healed := time.Now()
 			for edge := range f.edges {
 				f.waitUp(edge, "1")
-			}
-			if took := time.Since(healed); took > 30*time.Second {
-				t.Errorf("Redis is asked again after %s", took)
 			}
 			together := fmt.Sprintf("192.0.2.%d", 200+i)
 			if diff := cmp.Diff(map[int]int{200: 10, 429: 20}, f.answers(30, func(edge int) int { return f.lookUp(edge, "gmail.com", together) })); diff != "" {

@@ -168,7 +168,7 @@ func TestSharedClock(t *testing.T) {
 	}
 	for f.Take(t.Context(), Key{}) > 0 {
 	}
-	if waited := time.Since(start); waited < limit.Window || waited > 10*limit.Window { // on a loaded machine
+	if waited := time.Since(start); waited < limit.Window {
 		t.Errorf("let through after %s", waited)
 	}
 }

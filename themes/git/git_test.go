@@ -270,12 +270,8 @@ func TestTimeout(t *testing.T) {
 			started := httptest.NewServer(handler)
 			defer started.Close()
 			cfg := Config{URL: started.URL + "/theme", Token: token, Timeout: 500 * time.Millisecond}
-			before := time.Now()
 			_, err := read(t, cfg)
 			expect(t, err, ErrUnreachable, "too long")
-			if took := time.Since(before); took > 10*time.Second {
-				t.Errorf("took %v", took)
-			}
 
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
