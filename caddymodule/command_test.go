@@ -25,7 +25,7 @@ import (
 // at once.
 func TestIntegrationCommand(t *testing.T) {
 	caddy := caddytest.Build(t)
-	config := edgetest.MembersSites{Store: edgetest.SqliteStore(t), Platform: "none", Daily: "integration declared {\n mode custom_id\n}"}.Caddyfile()
+	config := edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: "none", Daily: "integration declared {\n mode custom_id\n}"}.Caddyfile()
 	e := edgetest.StartEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(file, []byte(e.Fill(config)), 0o600); err != nil {
@@ -168,7 +168,7 @@ func TestImportCommand(t *testing.T) {
 		}
 		defer client.Delete(t.Context(), m.ID)
 	}
-	caddy, source := caddytest.Build(t), edgetest.SqliteStore(t)
+	caddy, source := caddytest.Build(t), edgetest.SQLiteStore(t)
 	config := edgetest.MembersConfig(source, edgetest.GhostPlatform(url, key, "off"))
 	e := edgetest.StartEdge(t, nil, config)
 	file := filepath.Join(t.TempDir(), "Caddyfile")

@@ -14,7 +14,7 @@ import (
 // Each method answers each failure in the same way, so that a CRM can treat
 // them alike.
 func TestMembersFailuresOfEachMethod(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	config := edgetest.MembersConfig(store, "none")
 	e := edgetest.StartEdge(t, nil, config)
 	body := map[string]string{"POST": `{"email":"new@example.com"}`, "PUT": `{}`}
@@ -73,7 +73,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 func TestLookupFailuresOfEachMethod(t *testing.T) {
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.OneSite)
 	const target = "/ghost/inbox-provider?domain="
-	noSite := edgetest.JsonResponse(404, "no-store", `{"message":"There is no site at this address."}`)
+	noSite := edgetest.JSONResponse(404, "no-store", `{"message":"There is no site at this address."}`)
 	if diff := cmp.Diff(noSite, e.Do("OPTIONS", target+"gmail.com", "Host", "nobody.example.com")); diff != "" {
 		t.Errorf("OPTIONS, a host of no site: %s", diff)
 	}

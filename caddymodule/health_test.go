@@ -58,12 +58,12 @@ func TestHealth(t *testing.T) {
 		want                  healthResponse
 	}{
 		{
-			"members", healthGlobal + "lychgate {\nstore " + edgetest.SqliteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
+			"members", healthGlobal + "lychgate {\nstore " + edgetest.SQLiteStore(t) + "\n" + site + "platform none\n}\nsite alt {\nhosts alt.example.com\nplatform none\n}\n}\n" + server + "members_api\n}\n",
 			"",
 			healthResponse{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"alt", "daily"}},
 		},
 		{
-			"themes alone", healthGlobal + "lychgate {\nstore " + edgetest.SqliteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
+			"themes alone", healthGlobal + "lychgate {\nstore " + edgetest.SQLiteStore(t) + "\n" + site + ghost + "}\n}\n" + server + "theme_manifest\n}\n",
 			"",
 			healthResponse{Status: 200, Healthy: true, Store: "sqlite", Sites: []string{"daily"}},
 		},

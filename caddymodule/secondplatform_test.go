@@ -182,7 +182,7 @@ func (s *shelf) onShelf() map[string]platform.Member {
 func TestSecondPlatform(t *testing.T) {
 	t.Setenv("LYCHGATE_TEST_SHELF", "shelf:books")
 	s := addShelf(t)
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "shelf {env.LYCHGATE_TEST_SHELF} {\n\t\t\t\treconcile 6h\n\t\t\t}"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "shelf {env.LYCHGATE_TEST_SHELF} {\n\t\t\t\treconcile 6h\n\t\t\t}"))
 	record := func(email, name string) string {
 		return `"data":{"guid":"GUID","email":"` + email + `","name":"` + name + `","is_subscribed":true,"note":"","labels":["VIP"],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"}`
 	}
@@ -245,7 +245,7 @@ func TestComparisonWithSecondPlatform(t *testing.T) {
 	if _, err := s.Create(t.Context(), platform.Member{Email: "joe@example.com", Name: "Joe"}); err != nil {
 		t.Fatalf("s.Create: %v", err)
 	}
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "shelf shelf:books"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "shelf shelf:books"))
 	wait.Until(t, func() string {
 		if got := e.Call(edgetest.FormKey, "GET", "/joe@example.com", ""); got.Status != 200 {
 			return got.Body

@@ -137,7 +137,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			e := edgetest.StartEdge(t, nil, "{\n{{global}}\nlychgate {\n store "+edgetest.SqliteStore(t)+
+			e := edgetest.StartEdge(t, nil, "{\n{{global}}\nlychgate {\n store "+edgetest.SQLiteStore(t)+
 				"\n site daily {\n hosts news.example.com\n platform none\n }\n site weekly {\n hosts weekly.example.org\n platform none\n }\n}\n}\n"+test.blocks+"\n")
 			if diff := cmp.Diff(test.want, warnings(t, e.Logged())); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
@@ -232,7 +232,7 @@ func TestWarningsOfValidation(t *testing.T) {
 // without its key.
 func TestWarningOfGhostThatIsAway(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://"+address, edgetest.AnAdminKey, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://"+address, edgetest.AnAdminKey, ""))
 	const message = "Ghost cannot be reached at the address in platform ghost; it is tried again until it answers"
 	wait.Until(t, func() string {
 		if strings.Count(e.Logged(), message) == 0 {
@@ -291,7 +291,7 @@ func TestWarningOfProxy(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			e := edgetest.StartEdge(t, nil, "{\n{{global}}\n"+test.servers+"\nlychgate {\n store "+edgetest.SqliteStore(t)+"\n site daily {\n hosts localhost\n platform none\n }\n}\n}\nhttp://localhost:{{port}} {\n "+test.directive+"\n}\n")
+			e := edgetest.StartEdge(t, nil, "{\n{{global}}\n"+test.servers+"\nlychgate {\n store "+edgetest.SQLiteStore(t)+"\n site daily {\n hosts localhost\n platform none\n }\n}\n}\nhttp://localhost:{{port}} {\n "+test.directive+"\n}\n")
 			for range 3 {
 				var header []string
 				if test.reader != "" {

@@ -19,7 +19,7 @@ import (
 // email, and can be tried at once.
 func TestAdminAPI(t *testing.T) {
 	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{
-		Global: "{{admin}}", Store: edgetest.SqliteStore(t), Before: "handle /metrics {\n metrics\n}",
+		Global: "{{admin}}", Store: edgetest.SQLiteStore(t), Before: "handle /metrics {\n metrics\n}",
 		Platform: "ghost http://127.0.0.1:" + freeport.New(t) + " {\n admin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\n}",
 	}.Caddyfile())
 
@@ -102,7 +102,7 @@ func TestAdminAPI(t *testing.T) {
 
 // After reloads the admin API shows the configuration that runs, or none.
 func TestAdminAPIAfterReloads(t *testing.T) {
-	site := edgetest.MembersSites{Global: "{{admin}}", Store: edgetest.SqliteStore(t), Platform: "none"}
+	site := edgetest.MembersSites{Global: "{{admin}}", Store: edgetest.SQLiteStore(t), Platform: "none"}
 	config := site.Caddyfile()
 	site.Api = "respond ok"
 	e := edgetest.StartEdge(t, nil, config)

@@ -127,7 +127,7 @@ func TestAuditLog(t *testing.T) {
 func TestAuditLogOfStaff(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	file := filepath.Join(t.TempDir(), "audit.log")
-	config := strings.Replace(edgetest.EventsConfig(edgetest.SqliteStore(t), url, key, "6000 1m"), "{{global}}", "{{global}}\n"+auditedFile(file), 1)
+	config := strings.Replace(edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m"), "{{global}}", "{{global}}\n"+auditedFile(file), 1)
 	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, config), key)
 	var me struct{ Users []struct{ ID, Name string } }
 	h.Decode(h.Ghost("GET", "/users/me/", ""), &me)

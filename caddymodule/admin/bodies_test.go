@@ -17,7 +17,7 @@ import (
 
 // However a body is made, what is read of it takes little memory: values of JSON may take fifty times its size.
 func TestHostileBodies(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
 	a.client = caddytest.Admin(a.AdminSocket) // records nothing, which takes memory too
 	const sites, daily, kib = "/lychgate/sites", "/lychgate/sites/daily", 1 << 10
@@ -68,7 +68,7 @@ func TestHostileBodies(t *testing.T) {
 
 // Requests whose bodies do not arrive fill the places of their token, and another is told when to try again.
 func TestBusyWithChanges(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	var held []net.Conn
 	for range 40 { // some are refused, which come while another is answered
 		conn, err := net.Dial("unix", a.AdminSocket)

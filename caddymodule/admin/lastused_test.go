@@ -13,7 +13,7 @@ import (
 // When a key was used last is kept soon after its first request, and one that is not valid
 // changes nothing.
 func TestLastUsed(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
 	const integrations = "/lychgate/sites/daily/integrations"
 	ask := func(method, path, body string, into any) {

@@ -165,7 +165,7 @@ func useInstead(methods string) edgetest.Response {
 // A platform adds, changes and removes the sites of its customers over HTTP, and each
 // answer is what docs/admin_openapi.yaml says.
 func TestSitesOnAdminAPI(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	const (
 		times  = `"created_at":"TIME","updated_at":"TIME"}`
 		daily  = `{"name":"daily","hosts":["news.example.com","xn--bcher-kva.example"],"platform":{"kind":"ghost","url":"http://127.0.0.1:9","webhooks":"off","reconcile":"off"},"themes":{"nightly":{"repository":{"url":"https://git.example.com/nightly.git"}}},"staff_integrations":true,` + times
@@ -256,7 +256,7 @@ const noSuchName = "this is no valid name: write 1 to 63 letters, digits, hyphen
 // key and nothing of the edge's environment comes back or is logged.
 func TestSitesRefused(t *testing.T) {
 	t.Setenv("LYCHGATE_TEST_ENVIRONMENT", "of-the-environment")
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
 	before := a.ask("GET", "/lychgate/sites", "")
 
@@ -325,7 +325,7 @@ func TestSitesRefused(t *testing.T) {
 		{"a slash in a name", "POST", sites, `[{"name":"a/b"}]`, refused(400, `site 1 of the list: name: "a/b": a name has 1 to 63 letters, digits, hyphens and underscores, such as daily`)},
 		{"an unknown field", "POST", sites, of(noGhost + `,"plattform":{}`), refused(400, "plattform: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
 		{"a field in capitals", "POST", sites, `{"Name":"a"}`, refused(400, "Name: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
-		{"integrations", "POST", sites, of(noGhost + `,"integrations":{"crm":{"key":"` + edgetest.CrmKey + `"}}`), refused(400, "integrations: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
+		{"integrations", "POST", sites, of(noGhost + `,"integrations":{"crm":{"key":"` + edgetest.CRMKey + `"}}`), refused(400, "integrations: no such field: known are hosts, labels, name, platform, registration, staff_integrations, themes")},
 		{"no hosts", "POST", sites, `{"name":"a","hosts":null,` + noGhost + `}`, refused(400, `site a: hosts: needs at least one host, such as ["news.example.com"]`)},
 		{"null for a host", "POST", sites, `{"name":"a","hosts":[null]}`, refused(400, `hosts: write a list of strings, such as ["news.example.com"]`)},
 		{"a port", "POST", sites, `{"name":"a","hosts":["a.example.com:443"],` + noGhost + `}`, refused(400, `site a: hosts: "a.example.com:443" has a port: write the host name without it`)},
@@ -406,7 +406,7 @@ func TestSitesRefused(t *testing.T) {
 		{"half an integration", "POST", keys, `{"name":"crm"`, refused(400, `write a JSON object, such as {"name": "crm"}`)},
 		{"a list of integrations", "POST", keys, `[{"name":"crm"}]`, refused(400, `write a JSON object, such as {"name": "crm"}`)},
 		{"an integration without a name", "POST", keys, "{}", refused(400, `name: "": a name has 1 to 63 letters, digits, hyphens and underscores, such as crm`)},
-		{"an integration with a key", "POST", keys, `{"name":"crm","key":"` + edgetest.CrmKey + `"}`, refused(400, "key: leave it out: it is made here")},
+		{"an integration with a key", "POST", keys, `{"name":"crm","key":"` + edgetest.CRMKey + `"}`, refused(400, "key: leave it out: it is made here")},
 		{"an unknown mode", "POST", keys, `{"name":"crm","mode":"` + env + `"}`, refused(400, `mode: "`+env+`": write "email" or "custom_id"`)},
 		{"duplicates in the wrong mode", "POST", keys, `{"name":"crm","allow_duplicate_emails":true}`, refused(400, `allow_duplicate_emails: goes with "mode": "custom_id" only: write that too`)},
 		{"a domain that is not used", "POST", keys, `{"name":"crm","placeholder_domain":"crm.invalid"}`, refused(400, `placeholder_domain: goes with "allow_duplicate_emails": true only: write that too, or take it out`)},
@@ -429,13 +429,13 @@ func TestSitesRefused(t *testing.T) {
 	if diff := cmp.Diff(given(200, `{"integrations":[]}`), a.ask("GET", keys, "")); diff != "" {
 		t.Errorf("an integration was added: %s", diff)
 	}
-	a.keepsSecrets(t, "of-the-environment", edgetest.CrmKey)
+	a.keepsSecrets(t, "of-the-environment", edgetest.CRMKey)
 }
 
 // Of many sites a list has a page, which says where the next one is, and all pages have
 // each site once.
 func TestSitesPages(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	const all = 1205
 	var add []string
 	for i := range all {

@@ -23,7 +23,7 @@ import (
 
 // What is beside the sites on the admin API takes no site for another, nor a method.
 func TestBesideSitesOnAdminAPI(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
 	behind := func(site, what string) edgetest.Response {
 		return edgetest.Response{200, map[string]string{"Content-Type": "application/json"}, `{"` + site + `":` + what + "}\n"}
@@ -54,7 +54,7 @@ func TestBesideSitesOnAdminAPI(t *testing.T) {
 // Posts that are pending, and those that were refused until they are given up, are on the admin
 // API.
 func TestPendingPostsOnAdminAPI(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
 	if err != nil {
@@ -133,7 +133,7 @@ func TestSitesWithoutStore(t *testing.T) {
 // Without a secret a site without keys can be added, and one with keys is refused, so
 // that no key is ever kept in the clear.
 func TestSitesWithoutSecret(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, ""))
 	noSecret := "site daily: there is no secret to seal its keys with: write secret {env.LYCHGATE_SECRET} into the lychgate block, with a value as openssl rand -hex 32 makes it"
 	a.follow(t, []sitesStep{
@@ -151,7 +151,7 @@ func TestSitesWithoutSecret(t *testing.T) {
 // Keys that were sealed with a secret that is gone are said to be, stay as they are
 // through changes of all else, and can be written anew.
 func TestSitesWithAnotherSecret(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
 	const other = "another-secret-0123456789abcdef0123456789"
@@ -178,7 +178,7 @@ func TestSitesWithAnotherSecret(t *testing.T) {
 
 // A site whose members are not all in Ghost yet is not removed by mistake.
 func TestSitesPending(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["localhost"],` + onGhost9 + `}`)
 	response, err := a.send("POST", "/lychgate/sites/daily/integrations", `{"name":"crm"}`)
 	if err != nil {
@@ -206,7 +206,7 @@ func TestSitesPending(t *testing.T) {
 // When tables of the store are gone, each endpoint says so, with a status that no
 // program takes for success.
 func TestSitesOfABrokenStore(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
@@ -274,7 +274,7 @@ func TestSitesWhilePostgresIsAway(t *testing.T) {
 // Of changes that come at once none is lost: each is done, or answered with 409 and can
 // be tried again.
 func TestSitesChangedAtOnce(t *testing.T) {
-	a := startSitesAdmin(t, sitesConfig(edgetest.SqliteStore(t), sealingSecret))
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
 	const changes = 16
 	var wg sync.WaitGroup

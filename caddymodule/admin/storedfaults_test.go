@@ -30,7 +30,7 @@ import (
 // A row that nobody can understand is one site's trouble: it is named, all else goes
 // on, and it can be removed. A placeholder in one is never replaced.
 func TestDamagedRows(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartStored(t, store, "secret "+edgetest.FirstSecret)
 	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(store, "sqlite "))
 	if err != nil {
@@ -284,7 +284,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 // With another secret an edge says whose keys it cannot open, and serves the rest. The
 // operator changes the secret without an edge that cannot.
 func TestLockedSites(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	one := edgetest.StartStored(t, store, "secret "+edgetest.FirstSecret)
 	one.Must(http.StatusCreated, "POST", "", `{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":"http://127.0.0.1:1","admin_key":"`+fakeAdminKey+`","webhooks":"off","reconcile":"off"}}`)
 	one.AddNone("weekly", "weekly.example")

@@ -89,7 +89,7 @@ func TestAnotherAddressSendsWhatWaits(t *testing.T) {
 
 func testAnotherAddress(t *testing.T, isRestart bool) {
 	url, key := ghosttest.Real(t)
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	config := func(url string) string {
 		return "{\n{{global}}\n{{admin}}\nlychgate {\nstore " + store + "\nsite daily {\nhosts localhost\nplatform ghost " + url + " {\nadmin_key " + key + "\nwebhooks off\nreconcile off\n}\n" +
 			"integration form {\nkey " + edgetest.FormKey + "\n}\n}\n}\n}\nhttp://:{{port}} {\nmembers_api\n}\n"

@@ -149,7 +149,7 @@ func TestHostsAreExchanged(t *testing.T) {
 // not served, and keeps its members and keys.
 func TestSiteMovesIntoTheStore(t *testing.T) {
 	const block = "site daily {\nhosts daily.example\nplatform none\nintegration form {\nkey " + edgetest.FormKey + "\n}\n}"
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartStored(t, store, block)
 	e.Client.Transport = &http.Transport{DisableKeepAlives: true}
 	create := `{"email":"joe@example.com"}`
@@ -170,7 +170,7 @@ func TestSiteMovesIntoTheStore(t *testing.T) {
 
 // A CRM notices nothing while its site is changed again and again.
 func TestMembersWhileASiteChanges(t *testing.T) {
-	e := edgetest.StartStored(t, edgetest.SqliteStore(t))
+	e := edgetest.StartStored(t, edgetest.SQLiteStore(t))
 	e.AddNone("daily", "daily.example")
 	key := e.AddKey("daily")
 	done := make(chan struct{})
@@ -208,7 +208,7 @@ const fakeAdminKey = "65f1d4e5d6a0c10001a1b2c3:00112233445566778899aabbccddeeff0
 // A site of the configuration is not touched by one in the store that has its name or
 // its host, and the operator is told.
 func TestConfigurationWins(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	one := edgetest.StartStored(t, store)
 	one.AddNone("daily", "daily.example")
 	one.AddNone("weekly", "news.example.com", "weekly.example")

@@ -19,7 +19,7 @@ func TestStoredThemeAndHomepage(t *testing.T) {
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": edgetest.CleanManifest("from git")})
-	e := edgetest.StartStored(t, edgetest.SqliteStore(t), "secret "+edgetest.FirstSecret)
+	e := edgetest.StartStored(t, edgetest.SQLiteStore(t), "secret "+edgetest.FirstSecret)
 	e.Must(201, "POST", "", `{"name":"daily","hosts":["localhost","127.0.0.1"],"staff_integrations":true,`+
 		`"platform":{"kind":"ghost","url":"`+url+`","admin_key":"`+key+`","webhooks":"off","reconcile":"off"}}`)
 	site := edgetest.Outside(t, e.Edge)

@@ -15,7 +15,7 @@ import (
 // with the webhook event of the deletion. That somebody is registered stays.
 func TestDeletedRegistrant(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	config := edgetest.EventsConfig(source, url, key, "6000 1m")
 	config = strings.Replace(config, "webhooks off", "webhooks http://127.0.0.1:{{port}}", 1)
 	config = strings.Replace(config, "staff_desk\n", "staff_desk\nmembers_api\n", 1)

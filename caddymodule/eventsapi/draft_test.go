@@ -15,7 +15,7 @@ import (
 // A program gives a draft a post for its text. What Ghost does with that post, it reads of the event.
 func TestTextOfADraft(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), url, key, "6000 1m")), key)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m")), key)
 	values := map[string]any{"name": "Party " + h.Unique, "event_date": "2031-05-01"}
 	draft, _ := h.Events(201, "POST", "", h.EventBody(values))
 	written, _ := h.Events(200, "POST", "/"+draft.ID+"/write", "", "If-Match", draft.Tag)
@@ -92,7 +92,7 @@ func TestTextOfADraft(t *testing.T) {
 // and publish it, as the desk would not publish it either. Its problems say why.
 func TestStaffPublishTooMuch(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), url, key, "6000 1m")), key)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m")), key)
 	draft, _ := h.Events(201, "POST", "", h.EventBody(map[string]any{"event_date": "2031-05-01", "speaker": strings.Repeat("x", 65000)}))
 	written, _ := h.Events(200, "POST", "/"+draft.ID+"/write", "")
 	h.Ghost("PUT", "/posts/"+written.Post.ID+"/", fmt.Sprintf(`{"posts":[{"title":%q,"status":"published","updated_at":%q}]}`, "Ball "+h.Unique, h.UpdatedAt(written.Post.ID)))

@@ -18,7 +18,7 @@ import (
 // and calendars find; and is taken back.
 func TestEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), url, key, "6000 1m")), key)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m")), key)
 	name := "An evening & <b>more</b> " + h.Unique
 	values := map[string]any{
 		"name": name, "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",
@@ -114,7 +114,7 @@ func TestEvents(t *testing.T) {
 	}
 
 	// Two who have it open see each other's names.
-	editor := "editor" + edgetest.GuidLike() + "@example.com"
+	editor := "editor" + edgetest.GUIDLike() + "@example.com"
 	h.AddStaff(h.Owner, editor, "Editor")
 	second := h.SignIn(editor)
 	for _, step := range []struct{ cookie, want string }{
@@ -165,7 +165,7 @@ func TestEvents(t *testing.T) {
 // else what is built in. Readers get the texts of the messaging states.
 func TestEventSettings(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), url, key, "6000 1m")), key)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m")), key)
 	phrase := func(want string) {
 		t.Helper()
 		got := h.Do("GET", "/ghost/lychgate/themes/"+h.Theme+"/event-types", "Cookie", h.Owner)

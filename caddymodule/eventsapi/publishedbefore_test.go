@@ -26,7 +26,7 @@ func rawPost(h *edgetest.Homepage, id string) map[string]any {
 // readers without JavaScript. All else of the post stays, down to the code of staff beside it.
 func TestEventPublishedBefore(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(store, url, key, "6000 1m")), key)
 	draft, _ := h.Events(201, "POST", "", h.EventBody(map[string]any{
 		"name": "Before " + h.Unique, "event_date": "2031-05-01", "event_time_start": "19:00", "speaker": "Ada", "location": "The Pier", "access": "free",

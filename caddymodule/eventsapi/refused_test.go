@@ -74,7 +74,7 @@ func eachOfEvents(h *edgetest.Homepage, name, id string, want edgetest.Response,
 // nothing.
 func TestEventsRefused(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), ghost, key, "6000 1m"))
+	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), ghost, key, "6000 1m"))
 	h := edgetest.NewEvents(t, e, key)
 	party := h.EventBody(map[string]any{"name": "Party " + h.Unique})
 	draft, _ := h.Events(201, "POST", "", party, "Idempotency-Key", "k1")
@@ -82,7 +82,7 @@ func TestEventsRefused(t *testing.T) {
 		t.Errorf("asked again: %+v", again)
 	}
 
-	author := "author" + edgetest.GuidLike() + "@example.com"
+	author := "author" + edgetest.GUIDLike() + "@example.com"
 	e.AddStaff(h.Owner, author, "Author")
 	eachOfEvents(h, "an author", draft.ID, edgetest.StaffResponse(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.SignIn(author), "Origin", e.Base)
 	eachOfEvents(h, "nobody", draft.ID, edgetest.StaffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
@@ -351,7 +351,7 @@ func TestReadersEvents(t *testing.T) {
 // once.
 func TestEventsWhileGhostFails(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "events")
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), "http://"+p.Address, p.Key, "6000 1m")), p.Key)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "6000 1m")), p.Key)
 	writes := func(f edgetest.Fault) edgetest.Fault {
 		return func(p *edgetest.GhostProxy, w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/ghost/api/admin/posts/") {
@@ -423,7 +423,7 @@ func TestEventsWithoutTheDesk(t *testing.T) {
 {
 	{{global}}
 	lychgate {
-		store `+edgetest.SqliteStore(t)+`
+		store `+edgetest.SQLiteStore(t)+`
 		site daily {
 			hosts localhost 127.0.0.1
 			platform `+edgetest.GhostPlatform("http://127.0.0.1:9", "0123456789abcdef01234567:"+strings.Repeat("0f", 32), "off")+`
@@ -451,7 +451,7 @@ http://:{{port}} {
 // Staff, and anyone with their session, fill no disk with events: they are told when to go on.
 func TestTooManyEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(source, url, key, "6000 1m")), key)
 	const most = 120 // docs/guarantees.md#strangers
 	body := h.EventBody(map[string]any{"name": "Party " + h.Unique})

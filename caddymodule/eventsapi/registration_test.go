@@ -63,7 +63,7 @@ func signInReader(h *edgetest.Homepage, email string, isPaid bool) string {
 // ago is served while Ghost hangs.
 func TestRegistration(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "registration")
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SqliteStore(t), "http://"+p.Address, p.Key, "120 1m")), p.Key)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "120 1m")), p.Key)
 	ids := make(map[string]string) // by path
 	publish := func(name string, values map[string]any) string {
 		t.Helper()

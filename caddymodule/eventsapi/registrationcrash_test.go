@@ -118,7 +118,7 @@ func TestKilledAmongRegistrations(t *testing.T) {
 			c := &registrants{t: t, client: &http.Client{Transport: edgetest.Recorder{&http.Transport{MaxIdleConnsPerHost: 64}}, Timeout: 30 * time.Second}}
 			defer c.client.CloseIdleConnections()
 			caddyfile := edgetest.ThemesSite{
-				Store: string(test.kind) + " " + source, Url: startMembersOnly(t), Key: "id:" + strings.Repeat("0", 64), Serve: "events_api {\nlimit 60000 1m\n}",
+				Store: string(test.kind) + " " + source, URL: startMembersOnly(t), Key: "id:" + strings.Repeat("0", 64), Serve: "events_api {\nlimit 60000 1m\n}",
 			}.Caddyfile()
 			caddyfile = strings.Replace(caddyfile, "{{global}}", "{{global}}\nservers {\ntrusted_proxies static 127.0.0.1/32\n}", 1)
 			for range test.edges {

@@ -37,7 +37,7 @@ func TestAllowance(t *testing.T) {
 		if !edgetest.IsRest(seconds, time.Minute, start) {
 			t.Errorf("Retry-After %q, %s after the first of a minute", seconds, time.Since(start))
 		}
-		want := edgetest.JsonResponse(429, "no-store", `{"message":"Too many requests. Try again in `+seconds+` s."}`,
+		want := edgetest.JSONResponse(429, "no-store", `{"message":"Too many requests. Try again in `+seconds+` s."}`,
 			"Retry-After", seconds, "Access-Control-Expose-Headers", "Retry-After")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("got (-want +got):\n%s", diff)

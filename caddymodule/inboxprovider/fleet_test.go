@@ -58,7 +58,7 @@ func startFleet(t *testing.T) *fleet {
 				key `+edgetest.FormKey+`
 			}
 			integration crm {
-				key `+edgetest.CrmKey+`
+				key `+edgetest.CRMKey+`
 				limit 50 1m
 			}
 		}
@@ -175,7 +175,7 @@ func TestFleet(t *testing.T) {
 	}
 	want = map[int]int{404: 50, 429: 10}
 	if diff := cmp.Diff(want, f.answers(60, func(edge int) int {
-		status, _ := f.get(edge, "/integration/members/nobody@example.com", "Authorization", "Bearer "+edgetest.CrmKey)
+		status, _ := f.get(edge, "/integration/members/nobody@example.com", "Authorization", "Bearer "+edgetest.CRMKey)
 		return status
 	})); diff != "" {
 		t.Errorf("requests of a key with a limit of its own: %s", diff)

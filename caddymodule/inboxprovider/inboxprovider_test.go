@@ -28,67 +28,67 @@ func TestLookup(t *testing.T) {
 		{
 			name:   "built-in domain",
 			target: "/ghost/inbox-provider?domain=gmail.com",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"gmail"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`),
 		},
 		{
 			name:   "hosted workspace",
 			target: "/ghost/inbox-provider?domain=workspace.example",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"gmail"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`),
 		},
 		{
 			name:   "hosted by the other, in capitals",
 			target: "/ghost/inbox-provider?domain=TENANT.Example",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"outlook"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"outlook"}`),
 		},
 		{
 			name:   "mixed level",
 			target: "/ghost/inbox-provider?domain=mixed.example",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":null}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":null}`),
 		},
 		{
 			name:   "null MX",
 			target: "/ghost/inbox-provider?domain=nomail.example",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":null}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":null}`),
 		},
 		{
 			name:   "no such domain",
 			target: "/ghost/inbox-provider?domain=nowhere.example",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":null}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":null}`),
 		},
 		{
 			name:   "another parameter beside it, and escapes",
 			target: "/ghost/inbox-provider?v=1&%64omain=aol%2Ecom&domains=x",
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"aol"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"aol"}`),
 		},
 		{
 			name:   "a valid domain needs no Accept",
 			target: "/ghost/inbox-provider?domain=hey.com",
 			header: []string{"Accept", "text/html"},
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"hey"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"hey"}`),
 		},
 		{
 			name:   "from another origin, with cookies",
 			target: "/ghost/inbox-provider?domain=proton.me",
 			header: []string{"Origin", "https://theme.example", "Cookie", "a=b"},
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"proton"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"proton"}`),
 		},
 		{
 			name:   "HEAD",
 			method: "HEAD",
 			target: "/ghost/inbox-provider?domain=icloud.com",
-			want:   edgetest.JsonResponse(200, kept, ""),
+			want:   edgetest.JSONResponse(200, kept, ""),
 		},
 		{
 			name:   "rejected, and JSON is accepted",
 			target: "/ghost/inbox-provider?domain=word",
 			header: []string{"Accept", "application/json"},
-			want:   edgetest.JsonResponse(422, "no-store", invalid, "Vary", "Accept"),
+			want:   edgetest.JSONResponse(422, "no-store", invalid, "Vary", "Accept"),
 		},
 		{
 			name:   "rejected, and a JSON type is accepted among others",
 			target: "/ghost/inbox-provider?domain=word",
 			header: []string{"Accept", "text/html, application/problem+json;q=0.5"},
-			want:   edgetest.JsonResponse(422, "no-store", invalid, "Vary", "Accept"),
+			want:   edgetest.JSONResponse(422, "no-store", invalid, "Vary", "Accept"),
 		},
 		{
 			name:   "rejected, and anything is accepted",
@@ -112,19 +112,19 @@ func TestLookup(t *testing.T) {
 			name:   "POST",
 			method: "POST",
 			target: "/ghost/inbox-provider?domain=gmail.com",
-			want:   edgetest.JsonResponse(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS"),
+			want:   edgetest.JSONResponse(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS"),
 		},
 		{
 			name:   "a host that is no site's",
 			target: "/ghost/inbox-provider?domain=gmail.com",
 			header: []string{"Host", "other.example.com"},
-			want:   edgetest.JsonResponse(404, "no-store", `{"message":"There is no site at this address."}`),
+			want:   edgetest.JSONResponse(404, "no-store", `{"message":"There is no site at this address."}`),
 		},
 		{
 			name:   "a site's host in capitals, with port and root dot",
 			target: "/ghost/inbox-provider?domain=gmail.com",
 			header: []string{"Host", "News.Example.COM.:8080"},
-			want:   edgetest.JsonResponse(200, kept, `{"provider":"gmail"}`),
+			want:   edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`),
 		},
 	}
 	for i, test := range tests {
@@ -148,7 +148,7 @@ func TestLookup(t *testing.T) {
 func TestAnswersDoNotTellTheirAge(t *testing.T) {
 	server := edgetest.StartDNS(t, edgetest.Zone)
 	e := edgetest.StartEdge(t, server, edgetest.InboxSite{Options: "{\n cache_ttl 90s\n}"}.Caddyfile())
-	want := edgetest.JsonResponse(200, "public, max-age=90", `{"provider":"gmail"}`)
+	want := edgetest.JSONResponse(200, "public, max-age=90", `{"provider":"gmail"}`)
 	for i, domain := range []string{"workspace.example", "workspace.example", "gmail.com"} {
 		if diff := cmp.Diff(want, e.Lookup(domain, "192.0.2.1")); diff != "" {
 			t.Errorf("%s: lookup (-want +got):\n%s", domain, diff)
@@ -170,7 +170,7 @@ func TestLookupWithoutDNS(t *testing.T) {
 	})
 	e := edgetest.StartEdge(t, server, edgetest.OneSite)
 	for range 2 {
-		want := edgetest.JsonResponse(200, "no-store", `{"provider":null}`)
+		want := edgetest.JSONResponse(200, "no-store", `{"provider":null}`)
 		if diff := cmp.Diff(want, e.Lookup("workspace.example", "192.0.2.1")); diff != "" {
 			t.Errorf("e.lookup (-want +got):\n%s", diff)
 		}
@@ -225,7 +225,7 @@ func TestRejectedDomains(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e.T = t
 			reader := fmt.Sprintf("192.0.2.%d", i)
-			want := edgetest.JsonResponse(422, "no-store", fmt.Sprintf(message, test.message), "Vary", "Accept")
+			want := edgetest.JSONResponse(422, "no-store", fmt.Sprintf(message, test.message), "Vary", "Accept")
 			got := e.Do("GET", "/ghost/inbox-provider"+test.query, "Accept", "application/json", "X-Forwarded-For", reader)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)

@@ -48,7 +48,7 @@ http://two.example.com:{{port}} {
 		t.Errorf("without the matcher's header: %v", got)
 	}
 	start := time.Now()
-	if diff := cmp.Diff(edgetest.JsonResponse(200, "public, max-age=600", `{"provider":"gmail"}`), e.Do("GET", "/blog/webmail?domain=gmail.com", on...)); diff != "" {
+	if diff := cmp.Diff(edgetest.JSONResponse(200, "public, max-age=600", `{"provider":"gmail"}`), e.Do("GET", "/blog/webmail?domain=gmail.com", on...)); diff != "" {
 		t.Errorf("e.do (-want +got):\n%s", diff)
 	}
 	if got := e.Do("GET", "/blog/webmail?domain=x", on...); got.Status != 302 || got.Header["Location"] != "https://help.example.com/inbox" {

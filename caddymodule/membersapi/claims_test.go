@@ -53,7 +53,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := edgetest.StartGhostProxy(t, "repeats")
-			store := edgetest.SqliteStore(t)
+			store := edgetest.SQLiteStore(t)
 			if test.another {
 				store = "postgres " + dbtest.PostgresSource(t)
 			}

@@ -64,7 +64,7 @@ func hammer(t *testing.T, p *edgetest.Process, writes int, unique string, crash 
 // A thousand writes, and the edge killed among them: whatever was acknowledged
 // is there.
 func TestKilledAmongWrites(t *testing.T) {
-	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	acknowledged := hammer(t, p, 1000, "none", p.Crash, 5)
 	p.Crash()
 	client := &http.Client{Transport: edgetest.Recorder{&http.Transport{}}}
@@ -89,7 +89,7 @@ func TestKilledAmongWrites(t *testing.T) {
 // acknowledged is on both sides, once.
 func TestKilledAmongWritesToGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SqliteStore(t), edgetest.GhostPlatform(url, key, "off")))
+	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SQLiteStore(t), edgetest.GhostPlatform(url, key, "off")))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
 	acknowledged := hammer(t, p, 60, unique, p.Crash, 4)
 
@@ -116,7 +116,7 @@ func TestKilledAmongWritesToGhost(t *testing.T) {
 func TestGhostKilledAmongWrites(t *testing.T) {
 	g := ghosttest.New(t)
 	g.Start()
-	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SqliteStore(t), edgetest.GhostPlatform(g.URL, g.Key, "off")))
+	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SQLiteStore(t), edgetest.GhostPlatform(g.URL, g.Key, "off")))
 	acknowledged := hammer(t, p, 100, "ghost", func() {
 		g.Kill()
 		g.Start()

@@ -178,7 +178,7 @@ func TestFleetLosesNothing(t *testing.T) {
 // emailsIn goes through the emails of a proxy's members in Ghost, page by page.
 func emailsIn(t *testing.T, p *edgetest.GhostProxy) iter.Seq[string] {
 	t.Helper()
-	client, err := ghost.New(ghost.Config{URL: p.Url.String(), AdminKey: p.Key})
+	client, err := ghost.New(ghost.Config{URL: p.URL.String(), AdminKey: p.Key})
 	if err != nil {
 		t.Fatalf("ghost.New: %v", err)
 	}

@@ -24,7 +24,7 @@ import (
 // The whole way: a CRM, Caddy, the store, and a real Ghost.
 func TestMembersWithGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), edgetest.GhostPlatform(url, key, "off")))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), edgetest.GhostPlatform(url, key, "off")))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
 	email := "jane+" + unique + "@example.com"
 
@@ -54,11 +54,11 @@ func TestMembersWithGhost(t *testing.T) {
 	if got := second.Call(edgetest.FormKey, "POST", "", `{"email":"refused@example"}`); !strings.Contains(got.Body, `"success":false`) {
 		t.Errorf("refused: %v", got)
 	}
-	dup := second.Write(edgetest.CrmKey, "POST", "", `{"email":"`+email+`","member_id":"`+unique+`"}`)
+	dup := second.Write(edgetest.CRMKey, "POST", "", `{"email":"`+email+`","member_id":"`+unique+`"}`)
 	if !strings.Contains(dup.Body, `"email":"`+unique+`@members.invalid"`) || dup.Header["Lychgate-Sync"] != "" {
 		t.Errorf("a duplicate: %v", dup)
 	}
-	for _, got := range []edgetest.Response{second.Write(edgetest.CrmKey, "DELETE", "/"+unique, ""), second.Write(edgetest.FormKey, "DELETE", "/"+email, "")} {
+	for _, got := range []edgetest.Response{second.Write(edgetest.CRMKey, "DELETE", "/"+unique, ""), second.Write(edgetest.FormKey, "DELETE", "/"+email, "")} {
 		if got.Status != 200 || got.Header["Lychgate-Sync"] != "" {
 			t.Errorf("delete: %v", got)
 		}
@@ -73,7 +73,7 @@ func TestMembersWithGhost(t *testing.T) {
 
 // startSecond replaces the running Caddy's store with an empty one.
 func startSecond(t *testing.T, e *edgetest.Edge, url, key string) *edgetest.Edge {
-	e.Load(edgetest.MembersConfig(edgetest.SqliteStore(t), edgetest.GhostPlatform(url, key, "off")))
+	e.Load(edgetest.MembersConfig(edgetest.SQLiteStore(t), edgetest.GhostPlatform(url, key, "off")))
 	return e
 }
 
@@ -87,7 +87,7 @@ func TestEventsFromGhost(t *testing.T) {
 	}
 	defer client.Close()
 	ctx := t.Context()
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(source, edgetest.GhostPlatform(url, key, "http://127.0.0.1:{{port}}")))
 	store := edgetest.OpenStore(t, source)
 	has := func(email string) bool { // without asking Ghost, as a read would

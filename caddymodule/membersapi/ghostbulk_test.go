@@ -36,11 +36,11 @@ func startBulkEdge(t *testing.T) *bulkEdge {
 		t.Fatalf("ghost.New: %v", err)
 	}
 	t.Cleanup(func() { client.Close() })
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	config := edgetest.MembersSites{
 		Store: source, Platform: edgetest.GhostPlatform(address, key, "off"), Own: "reverse_proxy " + strings.TrimPrefix(address, "http://"),
 	}.Caddyfile()
-	e := &bulkEdge{Edge: edgetest.StartEdge(t, nil, config), client: client, unique: edgetest.GuidLike(), source: source}
+	e := &bulkEdge{Edge: edgetest.StartEdge(t, nil, config), client: client, unique: edgetest.GUIDLike(), source: source}
 	e.cookie = e.SignIn(edgetest.GhostOwner)
 	return e
 }

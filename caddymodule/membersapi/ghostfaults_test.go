@@ -129,7 +129,7 @@ func TestGhostFaults(t *testing.T) {
 	for _, test := range ghostFaults {
 		proxies = append(proxies, edgetest.StartGhostProxy(t, test.name))
 	}
-	e, admin := startFaultEdge(t, edgetest.SqliteStore(t), proxies...)
+	e, admin := startFaultEdge(t, edgetest.SQLiteStore(t), proxies...)
 	var wg sync.WaitGroup
 
 	for _, p := range proxies {
@@ -226,7 +226,7 @@ func TestGhostFaults(t *testing.T) {
 // wins on both sides.
 func TestGhostTakesWritesLate(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "late")
-	e, admin := startFaultEdge(t, edgetest.SqliteStore(t), p)
+	e, admin := startFaultEdge(t, edgetest.SQLiteStore(t), p)
 	who := edgetest.Person{p.Email("jane"), "Zero", []string{}}
 	followInGhost(e, p, []step{{"POST", "", edgetest.BodyOf(who), edgetest.ResponseOf(who, "created")}})
 

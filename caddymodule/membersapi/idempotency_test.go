@@ -20,7 +20,7 @@ import (
 // A CRM that repeats a request gets the same response, and the request is done
 // once.
 func TestMembersIdempotencyKey(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SqliteStore(t), Platform: "none", Before: "handle /metrics {\n metrics\n}"}.Caddyfile())
+	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: "none", Before: "handle /metrics {\n metrics\n}"}.Caddyfile())
 	first := e.Call(edgetest.FormKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k1")
 	if first.Status != 200 || first.Header["Etag"] == "" {
 		t.Fatalf("got %v, want status 200, an ETag", first)
@@ -68,29 +68,29 @@ func TestMembersIdempotencyKey(t *testing.T) {
 // A large record is not kept for each Idempotency-Key, so that a caller cannot fill
 // the disk. The request is not done twice all the same.
 func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(source, "none"))
 	note := strings.Repeat("n", 1990)
 	body := `{"member_id":"1","email":"a@example.com","note":"` + note + `"}`
-	first := e.Call(edgetest.CrmKey, "POST", "", body, "Idempotency-Key", "k1")
+	first := e.Call(edgetest.CRMKey, "POST", "", body, "Idempotency-Key", "k1")
 	if first.Status != 200 || len(first.Body) < 2048 {
 		t.Fatalf("got %v, want status 200, a body of at least 2048 bytes", first)
 	}
-	if diff := cmp.Diff(first, e.Call(edgetest.CrmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
+	if diff := cmp.Diff(first, e.Call(edgetest.CRMKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
 		t.Errorf("again: %s", diff)
 	}
-	put := e.Call(edgetest.CrmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")
-	if diff := cmp.Diff(put, e.Call(edgetest.CrmKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")); diff != "" {
+	put := e.Call(edgetest.CRMKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")
+	if diff := cmp.Diff(put, e.Call(edgetest.CRMKey, "PUT", "/1", `{"email":"b@example.com"}`, "Idempotency-Key", "k2")); diff != "" {
 		t.Errorf("an update again: %s", diff)
 	}
 	// Where the record was changed meanwhile, the response has it as it is now.
-	e.Call(edgetest.CrmKey, "PUT", "/1", `{"name":"A"}`)
-	got := e.Call(edgetest.CrmKey, "POST", "", body, "Idempotency-Key", "k1")
+	e.Call(edgetest.CRMKey, "PUT", "/1", `{"name":"A"}`)
+	got := e.Call(edgetest.CRMKey, "POST", "", body, "Idempotency-Key", "k1")
 	if !strings.Contains(got.Body, `"name":"A"`) || !strings.Contains(got.Body, `"member_id":"1"`) || !strings.Contains(got.Body, "Member created successfully.") {
 		t.Errorf("after a change: %v", got)
 	}
-	e.Call(edgetest.CrmKey, "DELETE", "/1", "")
-	if diff := cmp.Diff(edgetest.Failed("The request was done, and the member was deleted since."), e.Call(edgetest.CrmKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
+	e.Call(edgetest.CRMKey, "DELETE", "/1", "")
+	if diff := cmp.Diff(edgetest.Failed("The request was done, and the member was deleted since."), e.Call(edgetest.CRMKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
 		t.Errorf("after it was deleted: %s", diff)
 	}
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
@@ -100,7 +100,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	defer db.Close()
 	id := strings.Repeat("\u2028", 191) // escaped, it takes six bytes
 	long := fmt.Sprintf(`{"member_id":"%s","email":"long@example.com","note":"%s"}`, id, strings.Repeat("n", 700))
-	if got := e.Call(edgetest.CrmKey, "POST", "", long, "Idempotency-Key", strings.Repeat("k", 255)); got.Status != 200 {
+	if got := e.Call(edgetest.CRMKey, "POST", "", long, "Idempotency-Key", strings.Repeat("k", 255)); got.Status != 200 {
 		t.Errorf("got %v, want status 200", got)
 	}
 	var kept int
@@ -112,7 +112,7 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 // A request that was cut off by a crash before it was done is done anew, and one that was
 // cut off after it was done is not done again.
 func TestMembersIdempotencyKeyAfterACrash(t *testing.T) {
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(source, "none"))
 	store := edgetest.OpenStore(t, source)
 	const gone = `{"success":true,"data":[],"message":"Member deleted successfully."}`
@@ -184,7 +184,7 @@ func writeAs(t *testing.T, store *memberstore.SQL, request members.Request, meth
 // A create whose edge died before it was answered, and whose member was deleted since, is not
 // done again, however often it is repeated.
 func TestRepeatOfADeletedMember(t *testing.T) {
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(source, "none"))
 	create := func() edgetest.Response {
 		return e.Call(edgetest.FormKey, "POST", "", `{"email":"a@example.com"}`, "Idempotency-Key", "k")

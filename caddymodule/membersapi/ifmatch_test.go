@@ -12,7 +12,7 @@ import (
 
 // A CRM that reads, merges and writes does not undo another's write.
 func TestMembersIfMatch(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	e.Call(edgetest.FormKey, "POST", "", `{"email":"a@example.com"}`)
 	read := e.Call(edgetest.FormKey, "GET", "/a@example.com", "").Header["Etag"]
 	for _, change := range []func(string) string{ // as compressing handlers do
@@ -50,7 +50,7 @@ func TestMembersIfMatch(t *testing.T) {
 // Many writes within a second have a tag each. The first has another time than the create, and none has one that is
 // more than a second ahead.
 func TestMembersTagsOfManyWrites(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	response := e.Call(edgetest.FormKey, "POST", "", `{"email":"a@example.com","name":"a"}`)
 	tags := map[string]int{response.Header["Etag"]: 0}
 	made := updatedAt(response)

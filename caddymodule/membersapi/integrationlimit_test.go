@@ -16,7 +16,7 @@ func TestIntegrationLimit(t *testing.T) {
 	config := func(store, limit string) string {
 		return edgetest.MembersSites{Store: store, Platform: "none", Form: limit, Limit: "6 1h"}.Caddyfile()
 	}
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, config(store, "limit 4 1h"))
 	answered := func(key string) (n int) {
 		for range 12 {
@@ -28,10 +28,10 @@ func TestIntegrationLimit(t *testing.T) {
 		}
 		return n
 	}
-	got := []int{answered(edgetest.FormKey), answered(edgetest.CrmKey)}
+	got := []int{answered(edgetest.FormKey), answered(edgetest.CRMKey)}
 	for _, limit := range []string{"limit 9 1h", "limit 3 1h", "", "limit 9 2h", "limit 10 2h"} {
 		e.Load(config(store, limit))
-		got = append(got, answered(edgetest.FormKey), answered(edgetest.CrmKey))
+		got = append(got, answered(edgetest.FormKey), answered(edgetest.CRMKey))
 	}
 	if diff := cmp.Diff([]int{4, 6, 5, 0, 0, 0, 3, 0, 3, 0, 1, 0}, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
@@ -40,7 +40,7 @@ func TestIntegrationLimit(t *testing.T) {
 
 // The limit of an integration in the store holds at once, without a reload.
 func TestStoredIntegrationLimit(t *testing.T) {
-	e := edgetest.StartStored(t, edgetest.SqliteStore(t))
+	e := edgetest.StartStored(t, edgetest.SQLiteStore(t))
 	e.AddNone("daily", "news.example.com")
 	var made struct{ Key string }
 	text := e.Must(http.StatusCreated, "POST", "/daily/integrations", `{"name":"crm","limit":{"requests":2,"window":"1h"}}`)

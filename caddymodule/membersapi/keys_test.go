@@ -10,7 +10,7 @@ import (
 )
 
 func TestMembersKeys(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SqliteStore(t), Platform: "none", Limit: "30 1m"}.Caddyfile())
+	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: "none", Limit: "30 1m"}.Caddyfile())
 	unauthorized := edgetest.Enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer")
 	for name, authorization := range map[string]string{
 		"none": "", "empty": "Bearer ", "truncated": "Bearer " + edgetest.FormKey[:30], "of another site": "Bearer " + edgetest.OtherKey,
@@ -42,7 +42,7 @@ func TestMembersKeys(t *testing.T) {
 	if diff := cmp.Diff(edgetest.Enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds), got); diff != "" || !edgetest.IsRest(seconds, time.Minute, start) {
 		t.Errorf("got Retry-After %s, want what is left of the minute; response (-want +got):\n%s", seconds, diff)
 	}
-	if got := e.Call(edgetest.CrmKey, "GET", "/a", ""); got.Status != 404 {
+	if got := e.Call(edgetest.CRMKey, "GET", "/a", ""); got.Status != 404 {
 		t.Errorf("another key: %v", got)
 	}
 	for n := 6; n < 30; n++ {
@@ -51,14 +51,14 @@ func TestMembersKeys(t *testing.T) {
 	if got := e.Do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
 		t.Errorf("guess 31: %v", got)
 	}
-	if got := e.Call(edgetest.CrmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
+	if got := e.Call(edgetest.CRMKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.1"); got.Status != 429 {
 		t.Errorf("a guess that is right: %v", got)
 	}
 	if got := e.Do("GET", "/integration/members/x", "Authorization", "Bearer wrong", "X-Forwarded-For", "192.0.2.2"); got.Status != 401 {
 		t.Errorf("a guess from elsewhere: %v", got)
 	}
 	// Where a CRM has sent its key, others who guess do not lock it out.
-	if got := e.Call(edgetest.CrmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
+	if got := e.Call(edgetest.CRMKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
 		t.Errorf("a key: %v", got)
 	}
 	for n := range 40 {
@@ -70,7 +70,7 @@ func TestMembersKeys(t *testing.T) {
 			t.Errorf("guess %d: %v", n, got)
 		}
 	}
-	if got := e.Call(edgetest.CrmKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
+	if got := e.Call(edgetest.CRMKey, "GET", "/a", "", "X-Forwarded-For", "192.0.2.3"); got.Status != 404 {
 		t.Errorf("the key after guesses: %v", got)
 	}
 }

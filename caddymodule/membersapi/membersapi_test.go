@@ -18,7 +18,7 @@ import (
 )
 
 func TestMembersAPI(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	const (
 		jane    = `"guid":"GUID","email":"Jane@Example.com","name":"Jane <Doe>","is_subscribed":true,"note":"a\nb","labels":["VIP","crm"],"tier_id":"prod_1","member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
 		renamed = `"guid":"GUID","email":"jane@example.org","name":"Jane <Doe>","is_subscribed":false,"note":"a\nb","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
@@ -74,7 +74,7 @@ func TestMembersAPI(t *testing.T) {
 
 // Each mistake has its own response, and none of them changes anything.
 func TestMembersBadInput(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	badEmail := edgetest.Failed("The email is not a valid address of 191 characters at most.")
 	notObject := edgetest.Failed("The body must be a JSON object.")
 	notText := edgetest.Failed("The body must be JSON in UTF-8, without escapes of half a character.")
@@ -141,11 +141,11 @@ func TestMembersBadInput(t *testing.T) {
 }
 
 func TestMembersCustomIDs(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	ids := []string{"plain", "with/slash", "with+plus", "..", "ünïcode", "50%", "a@example.com"}
 	for i, id := range ids {
 		text, _ := json.Marshal(id)
-		if got := e.Call(edgetest.CrmKey, "POST", "", fmt.Sprintf(`{"email":"m%d@example.com","member_id":%s}`, i, text)); !strings.Contains(got.Body, `"member_id":`+string(text)) {
+		if got := e.Call(edgetest.CRMKey, "POST", "", fmt.Sprintf(`{"email":"m%d@example.com","member_id":%s}`, i, text)); !strings.Contains(got.Body, `"member_id":`+string(text)) {
 			t.Errorf("%s: got %v, want body with %q", id, got, `"member_id":`+string(text))
 		}
 	}
@@ -154,16 +154,16 @@ func TestMembersCustomIDs(t *testing.T) {
 		"/..": "..", "/%2e%2e": "..", "/%C3%BCn%C3%AFcode": "ünïcode", "/50%25": "50%", "/a%40example.com": "a@example.com",
 	} {
 		text, _ := json.Marshal(want)
-		if got := e.Call(edgetest.CrmKey, "GET", path, ""); !strings.Contains(got.Body, `"member_id":`+string(text)) {
+		if got := e.Call(edgetest.CRMKey, "GET", path, ""); !strings.Contains(got.Body, `"member_id":`+string(text)) {
 			t.Errorf("%s: got %v, want body with %q", path, got, `"member_id":`+string(text))
 		}
 	}
 	for _, path := range []string{"/with%20plus", "/m0@example.com", "/PLAIN", "/plain%00"} {
-		if got := e.Call(edgetest.CrmKey, "GET", path, ""); got.Status != 404 {
+		if got := e.Call(edgetest.CRMKey, "GET", path, ""); got.Status != 404 {
 			t.Errorf("%s: got %v, want status 404", path, got)
 		}
 	}
-	dup := e.Call(edgetest.CrmKey, "POST", "", `{"email":"m0@example.com","member_id":"Dup 1","is_subscribed":true}`)
+	dup := e.Call(edgetest.CRMKey, "POST", "", `{"email":"m0@example.com","member_id":"Dup 1","is_subscribed":true}`)
 	if !strings.Contains(dup.Body, `"email":"Dup-1@members.invalid"`) || !strings.Contains(dup.Body, `"is_subscribed":false`) {
 		t.Errorf("a duplicate: %v", dup)
 	}
@@ -173,10 +173,10 @@ func TestMembersCustomIDs(t *testing.T) {
 	if got := e.Call(edgetest.StrictKey, "POST", "", `{"email":"new@example.com","member_id":"1"}`); !strings.Contains(got.Body, `"is_subscribed":false`) {
 		t.Errorf("subscribe_by_default off: %v", got)
 	}
-	if diff := cmp.Diff(edgetest.Failed("The member_id is required."), e.Call(edgetest.CrmKey, "POST", "", `{"email":"x@example.com"}`)); diff != "" {
+	if diff := cmp.Diff(edgetest.Failed("The member_id is required."), e.Call(edgetest.CRMKey, "POST", "", `{"email":"x@example.com"}`)); diff != "" {
 		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(edgetest.Failed("The member_id is already taken."), e.Call(edgetest.CrmKey, "POST", "", `{"email":"x@example.com","member_id":"plain"}`)); diff != "" {
+	if diff := cmp.Diff(edgetest.Failed("The member_id is already taken."), e.Call(edgetest.CRMKey, "POST", "", `{"email":"x@example.com","member_id":"plain"}`)); diff != "" {
 		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	// One integration's identifiers are not another's.
@@ -191,7 +191,7 @@ func TestMembersCustomIDs(t *testing.T) {
 
 // The largest member takes no more of the disk than the pages say.
 func TestMembersLargestRow(t *testing.T) {
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(source, "none"))
 	var labels, newsletters []string
 	for i := range 100 {
@@ -218,7 +218,7 @@ func TestMembersLargestRow(t *testing.T) {
 // Neither a reload nor a restart loses a member, and no member's data or key
 // is in the log.
 func TestMembersReload(t *testing.T) {
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	config := edgetest.MembersConfig(store, "none")
 	e := edgetest.StartEdge(t, nil, config)
 	for n := range 20 {
@@ -246,7 +246,7 @@ func TestMembersReload(t *testing.T) {
 
 // What is no HTTP is answered by the HTTP server itself, before any handler.
 func TestMembersBadEscapes(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), "none"))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	for _, path := range []string{"%zz", "jane%40example.com%", "%4"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(e.Base, "http://"))
 		if err != nil {

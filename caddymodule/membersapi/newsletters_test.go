@@ -55,7 +55,7 @@ func addNewsletter(t testing.TB, url, key, name string) string {
 // was: the CRM is told, and nothing is changed.
 func TestArchivedNewsletters(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), edgetest.GhostPlatform(url, key, "off")))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), edgetest.GhostPlatform(url, key, "off")))
 	unique := strconv.FormatInt(time.Now().UnixNano(), 10)
 	email := "jane+" + unique + "@example.com"
 	current, old := addNewsletter(t, url, key, "Current "+unique), addNewsletter(t, url, key, "Old "+unique)

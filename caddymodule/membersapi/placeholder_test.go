@@ -22,7 +22,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 		t.Fatalf("ghost.New: %v", err)
 	}
 	defer client.Close()
-	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SqliteStore(t), edgetest.GhostPlatform(url, key, "off")))
+	e := edgetest.StartEdge(t, nil, edgetest.MembersConfig(edgetest.SQLiteStore(t), edgetest.GhostPlatform(url, key, "off")))
 	id := strconv.FormatInt(time.Now().UnixNano(), 10)
 	email, placeholder := "jane+"+id+"@example.com", "Dup."+id+"@members.invalid"
 	isSubscribed := func(email string) bool {
@@ -37,7 +37,7 @@ func TestPlaceholderInGhost(t *testing.T) {
 		return found.Subscribed
 	}
 	for _, body := range []string{`{"email":"` + email + `","member_id":"` + id + `"}`, `{"email":"` + email + `","member_id":"Dup.` + id + `","is_subscribed":true}`} {
-		if got := e.Write(edgetest.CrmKey, "POST", "", body); !strings.Contains(got.Body, `"success":true`) || got.Header["Lychgate-Sync"] != "" {
+		if got := e.Write(edgetest.CRMKey, "POST", "", body); !strings.Contains(got.Body, `"success":true`) || got.Header["Lychgate-Sync"] != "" {
 			t.Fatalf("got %v, want body with %s, no Lychgate-Sync", got, `"success":true`)
 		}
 	}
@@ -49,11 +49,11 @@ func TestPlaceholderInGhost(t *testing.T) {
 	for _, try := range []struct{ key, method, path, body, want string }{
 		{edgetest.FormKey, "PUT", "/" + placeholder, `{"is_subscribed":true}`, edgetest.ToPlaceholder},
 		{edgetest.FormKey, "PUT", "/" + strings.ToUpper(placeholder), newsletter, edgetest.ToPlaceholder},
-		{edgetest.CrmKey, "PUT", "/Dup." + id, `{"is_subscribed":true}`, edgetest.ToPlaceholder},
-		{edgetest.CrmKey, "PUT", "/Dup." + id, newsletter, edgetest.ToPlaceholder},
-		{edgetest.CrmKey, "PUT", "/" + id, `{"email":"other-` + id + `@members.invalid"}`, edgetest.ToPlaceholder},
+		{edgetest.CRMKey, "PUT", "/Dup." + id, `{"is_subscribed":true}`, edgetest.ToPlaceholder},
+		{edgetest.CRMKey, "PUT", "/Dup." + id, newsletter, edgetest.ToPlaceholder},
+		{edgetest.CRMKey, "PUT", "/" + id, `{"email":"other-` + id + `@members.invalid"}`, edgetest.ToPlaceholder},
 		{edgetest.FormKey, "POST", "", `{"email":"new-` + id + `@members.invalid","is_subscribed":true}`, edgetest.ToPlaceholder},
-		{edgetest.CrmKey, "PUT", "/Dup." + id, `{"email":"` + email + `","name":"New"}`, "The email is already taken."},
+		{edgetest.CRMKey, "PUT", "/Dup." + id, `{"email":"` + email + `","name":"New"}`, "The email is already taken."},
 	} {
 		if diff := cmp.Diff(edgetest.Failed(try.want), e.Call(try.key, try.method, try.path, try.body)); diff != "" {
 			t.Errorf("%s %s %s: response (-want +got):\n%s", try.method, try.path, try.body, diff)
@@ -75,14 +75,14 @@ func TestPlaceholderInGhost(t *testing.T) {
 	if _, err := client.Create(t.Context(), jane); err != nil {
 		t.Fatalf("client.Create: %v", err)
 	}
-	before := e.Call(edgetest.CrmKey, "GET", "/"+id, "")
-	if diff := cmp.Diff(edgetest.Failed("The email is already taken."), e.Call(edgetest.CrmKey, "PUT", "/"+id, `{"email":"`+other+`"}`)); diff != "" {
+	before := e.Call(edgetest.CRMKey, "GET", "/"+id, "")
+	if diff := cmp.Diff(edgetest.Failed("The email is already taken."), e.Call(edgetest.CRMKey, "PUT", "/"+id, `{"email":"`+other+`"}`)); diff != "" {
 		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(before, e.Call(edgetest.CrmKey, "GET", "/"+id, "")); diff != "" || !isSubscribed(email) {
+	if diff := cmp.Diff(before, e.Call(edgetest.CRMKey, "GET", "/"+id, "")); diff != "" || !isSubscribed(email) {
 		t.Errorf("after an update to a taken email: %s", diff)
 	}
-	if got := e.Call(edgetest.CrmKey, "PUT", "/"+id, `{"email":"`+strings.ToUpper(email[:1])+email[1:]+`","name":"Jane"}`); !strings.Contains(got.Body, `"name":"Jane"`) || !strings.Contains(got.Body, `"is_subscribed":true`) {
+	if got := e.Call(edgetest.CRMKey, "PUT", "/"+id, `{"email":"`+strings.ToUpper(email[:1])+email[1:]+`","name":"Jane"}`); !strings.Contains(got.Body, `"name":"Jane"`) || !strings.Contains(got.Body, `"is_subscribed":true`) {
 		t.Errorf("its own email: %v", got)
 	}
 }

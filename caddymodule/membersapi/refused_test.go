@@ -17,7 +17,7 @@ import (
 // was back: after one try, with Ghost's reason, and the member as Ghost has it.
 func TestRefusedAfterGhostWasAway(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "refused")
-	e, admin := startFaultEdge(t, edgetest.SqliteStore(t), p)
+	e, admin := startFaultEdge(t, edgetest.SQLiteStore(t), p)
 	jane, joe := edgetest.Person{p.Email("jane"), "Jane", []string{"VIP"}}, edgetest.Person{p.Email("joe"), "Joe", nil}
 	followInGhost(e, p, []step{{"POST", "", edgetest.BodyOf(jane), edgetest.ResponseOf(jane, "created")}})
 
@@ -63,7 +63,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	}
 	mu.Unlock()
 	_, said := admin("GET", "/lychgate/members/behind")
-	said = edgetest.Guid.ReplaceAllString(said, "GUID")
+	said = edgetest.GUID.ReplaceAllString(said, "GUID")
 	entry := `{"guid":"GUID","reason":"` + reason + `","refused_at":"TIME"}`
 	if want := fmt.Sprintf(`{"refused":{"behind":0,"members":[],"refused":[%s,%[1]s]}}`, entry); want != edgetest.TimeShown.ReplaceAllString(strings.TrimSpace(said), `"TIME"`) {
 		t.Errorf("the admin API says %s, want %s", said, want)
@@ -88,7 +88,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 // The reason of a refusal is a header of bounded length in ASCII, without addresses.
 func TestReasonOfRefusalIsAHeader(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "reason")
-	e, admin := startFaultEdge(t, edgetest.SqliteStore(t), p)
+	e, admin := startFaultEdge(t, edgetest.SQLiteStore(t), p)
 	jane := edgetest.Person{p.Email("jane"), "Jane", []string{}}
 	followInGhost(e, p, []step{{"POST", "", edgetest.BodyOf(jane), edgetest.ResponseOf(jane, "created")}})
 	p.Down()

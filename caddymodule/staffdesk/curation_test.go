@@ -19,7 +19,7 @@ import (
 // move, and no other changes.
 func TestHomepage(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SqliteStore(t), url, key)), key)
+	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SQLiteStore(t), url, key)), key)
 	one := h.AddPost("One", 1, "News", "kept-"+h.Unique)
 	two := h.AddPost("<b>Two</b> \"&", 2, "kept-"+h.Unique, "Sport")
 	three := h.AddPost("Three 100%", 3)
@@ -111,7 +111,7 @@ func TestHomepage(t *testing.T) {
 // Nobody who may not gets to see or change the homepage, and what cannot be done is said.
 func TestHomepageRefuses(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SqliteStore(t), url, key))
+	e := edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SQLiteStore(t), url, key))
 	h := edgetest.NewHomepage(t, e, key)
 	one, two := h.AddPost("One", 1, "public-"+h.Unique), h.AddPost("Two", 2, "public-"+h.Unique)
 	choice := `{"post":"` + one + `"}`
@@ -121,7 +121,7 @@ func TestHomepageRefuses(t *testing.T) {
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
 		"Author": notEditor, "Contributor": notEditor,
 	} {
-		email := strings.ReplaceAll(strings.ToLower(role), " ", "-") + edgetest.GuidLike() + "@example.com"
+		email := strings.ReplaceAll(strings.ToLower(role), " ", "-") + edgetest.GUIDLike() + "@example.com"
 		e.AddStaff(h.Owner, email, role)
 		cookie := e.SignIn(email)
 		if want.Status == 403 {

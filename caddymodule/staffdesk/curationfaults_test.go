@@ -67,7 +67,7 @@ func settled(h *edgetest.Homepage) []edgetest.Slot {
 // and done as soon as Ghost can. No post loses another tag.
 func TestHomepageWhileGhostFails(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "homepage")
-	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SqliteStore(t), "http://"+p.Address, p.Key)), p.Key)
+	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key)), p.Key)
 	posts := []string{h.AddPost("One", 1, "News"), h.AddPost("Two", 2, "News", "Sport")}
 	tags := [][]string{{"news"}, {"news", "sport"}}
 	h.Change("PUT", "/hero/lead", `{"post":"`+posts[1]+`"}`)
@@ -172,7 +172,7 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 // all relieved of it.
 func TestHomepageBesideStaff(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SqliteStore(t), ghost, key)), key)
+	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SQLiteStore(t), ghost, key)), key)
 	one, two := h.AddPost("One", 1), h.AddPost("Two", 2)
 	h.Change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 

@@ -74,7 +74,7 @@ func TestDocumentedSignIn(t *testing.T) {
 		t.Fatalf("got %q, want 2 steps", steps)
 	}
 	g := ghosttest.New(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://127.0.0.1:"+g.Port, "1:"+strings.Repeat("0", 64), ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://127.0.0.1:"+g.Port, "1:"+strings.Repeat("0", 64), ""))
 	smtp, subjects := startMail(t)
 	t.Setenv("LYCHGATE_GHOST_URL", e.Base)
 	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)

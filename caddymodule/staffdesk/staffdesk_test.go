@@ -129,14 +129,14 @@ func TestDeskThemesWithGhost(t *testing.T) {
 	git := edgetest.ThemeBranches(t)
 	git.Git("theme", "checkout", "-q", "main")
 	address := git.Start()
-	store, theme := edgetest.SqliteStore(t), "desk-"+edgetest.GuidLike()
+	store, theme := edgetest.SQLiteStore(t), "desk-"+edgetest.GUIDLike()
 	refreshing := func(repository, options string) string {
 		return edgetest.DeskConfig(store, url, key, "theme "+theme+" {\nrepository "+repository+" {\n"+options+"\n}\n}")
 	}
 	e := edgetest.StartEdge(t, nil, refreshing(address+"/theme", "token "+gittest.Token))
 	owner := desk{e, e.SignIn(edgetest.GhostOwner)}
 	editor := desk{e, ""}
-	email := "desk" + edgetest.GuidLike() + "@example.com"
+	email := "desk" + edgetest.GUIDLike() + "@example.com"
 	e.AddStaff(owner.cookie, email, "Editor")
 	editor.cookie = e.SignIn(email)
 	defer e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner.cookie, "Origin", e.Base)
@@ -218,11 +218,11 @@ func TestDeskThemesWithGhost(t *testing.T) {
 // not get in each other's way, and where the operator has not switched it on nobody can.
 func TestDeskIntegrationsWithGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.DeskConfig(store, url, key, "integration declared {\nkey "+edgetest.FormKey+"\n}\nstaff_integrations on"))
 	owner := desk{e, e.SignIn(edgetest.GhostOwner)}
 	administrator := desk{e, ""}
-	email := "desk" + edgetest.GuidLike() + "@example.com"
+	email := "desk" + edgetest.GUIDLike() + "@example.com"
 	e.AddStaff(owner.cookie, email, "Administrator")
 	administrator.cookie = e.SignIn(email)
 
@@ -241,7 +241,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 			added.IDs["api-try"], output, err, `{"success":false,"message":"Member not found.","code":"not_found"}`)
 	}
 	create := func(key string) string {
-		id := edgetest.GuidLike()
+		id := edgetest.GUIDLike()
 		return e.Call(key, "POST", "", `{"email":"desk-`+id+`@example.com","member_id":"`+id+`"}`).Body
 	}
 	if got := create(first); !strings.Contains(got, `"success":true`) {
@@ -309,7 +309,7 @@ func TestDeskIntegrationsWithGhost(t *testing.T) {
 // back.
 func TestDeskSyncWithGhost(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "daily")
-	e := edgetest.StartEdge(t, nil, edgetest.DeskConfig(edgetest.SqliteStore(t), "http://"+p.Address, p.Key, "integration form {\nkey "+edgetest.FormKey+"\n}"))
+	e := edgetest.StartEdge(t, nil, edgetest.DeskConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "integration form {\nkey "+edgetest.FormKey+"\n}"))
 	owner := desk{e, e.SignIn(edgetest.GhostOwner)}
 	const nothing = "Sync Nothing is pending: Ghost has all that was written here."
 	if page := owner.get("sync"); page.Text != nothing {
@@ -411,7 +411,7 @@ func TestDeskWithoutItsStore(t *testing.T) {
 func TestDeskInASubdirectory(t *testing.T) {
 	const key = "1:" + "0000000000000000000000000000000000000000000000000000000000000000"
 	e := edgetest.StartEdge(t, nil, edgetest.ThemesSite{
-		Store: edgetest.SqliteStore(t), Url: "http://127.0.0.1:1/blog", Key: key,
+		Store: edgetest.SQLiteStore(t), URL: "http://127.0.0.1:1/blog", Key: key,
 		Serve: "staff_desk {\n path /blog/ghost\n}\ntheme_manifest {\n path /blog/ghost\n}",
 	}.Caddyfile())
 	got := e.Do("GET", "/blog/ghost/lychgate/desk/")

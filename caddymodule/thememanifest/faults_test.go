@@ -37,7 +37,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": edgetest.CleanManifest("git")})
-	theme := "away-" + edgetest.GuidLike()
+	theme := "away-" + edgetest.GUIDLike()
 	w := tcpproxy.Start(t, source.Host)
 	source.Host = w.Address
 	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig("postgres "+source.String(), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
@@ -75,10 +75,10 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 // when its sender does not wait for the response, nor by a reload.
 func TestUploadThatIsLeft(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "left")
-	config := edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://"+p.Address, p.Key, "")
+	config := edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "")
 	e := edgetest.StartEdge(t, nil, config)
 	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "left-" + edgetest.GuidLike()
+	theme := "left-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Cookie", owner)
 
 	// A reload drops a request that has reached no handler, so the test needs to
@@ -139,8 +139,8 @@ func TestUploadsAndRefreshesAtOnce(t *testing.T) {
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": edgetest.CleanManifest("git")})
-	theme := "busy-" + edgetest.GuidLike()
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
+	theme := "busy-" + edgetest.GUIDLike()
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
 	owner := e.SignIn(edgetest.GhostOwner)
 	var zips [4][]byte
 	possible := map[string]bool{"git": true}
@@ -183,10 +183,10 @@ func TestUploadsAndRefreshesAtOnce(t *testing.T) {
 // of them.
 func TestReloadsWithThemes(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	config := edgetest.ThemesConfig(edgetest.SqliteStore(t), ghost, key, "")
+	config := edgetest.ThemesConfig(edgetest.SQLiteStore(t), ghost, key, "")
 	e := edgetest.StartEdge(t, nil, config)
 	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "reload-" + edgetest.GuidLike()
+	theme := "reload-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Cookie", owner)
 	read := func() edgetest.Response {
 		return e.Do("GET", "/ghost/lychgate/themes/"+theme+"/curation", "Cookie", owner, "Origin", e.Base)
@@ -211,9 +211,9 @@ func TestReloadsWithThemes(t *testing.T) {
 // takes no more than 32 MB for it.
 func TestUploadOfALargeTheme(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), ghost, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), ghost, key, ""))
 	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "large-" + edgetest.GuidLike()
+	theme := "large-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Cookie", owner)
 	var idle, now runtime.MemStats
 	runtime.GC()

@@ -151,7 +151,7 @@ func TestGhostAdminIsLetThrough(t *testing.T) {
 	t.Cleanup(ghost.Close)
 	upstream := strings.TrimPrefix(ghost.URL, "http://")
 	config := func(option string) string {
-		return adminConfig(edgetest.SqliteStore(t), upstream, option)
+		return adminConfig(edgetest.SQLiteStore(t), upstream, option)
 	}
 	e := edgetest.StartEdge(t, nil, config(""))
 	address := strings.TrimPrefix(e.Base, "http://")

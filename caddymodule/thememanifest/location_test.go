@@ -50,9 +50,9 @@ func TestGhostInASubdirectory(t *testing.T) {
 		"the address alone": {server + "/blog", "", "path /blog/ghost"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := edgetest.SqliteStore(t)
+			store := edgetest.SQLiteStore(t)
 			for _, directive := range []string{"theme_manifest", "staff_desk"} {
-				e := edgetest.StartEdge(t, nil, edgetest.ThemesSite{Store: store, Url: c.url, Key: g.Key, Serve: directive + " " + c.path}.Caddyfile())
+				e := edgetest.StartEdge(t, nil, edgetest.ThemesSite{Store: store, URL: c.url, Key: g.Key, Serve: directive + " " + c.path}.Caddyfile())
 				if diff := cmp.Diff([]string{c.write}, waitToWrite(e)); diff != "" {
 					t.Errorf("%v, %v: startEdge (-want +got):\n%v", directive, e.Logged(), diff)
 				}
@@ -62,7 +62,7 @@ func TestGhostInASubdirectory(t *testing.T) {
 			}
 		})
 	}
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesSite{Store: edgetest.SqliteStore(t), Url: server + "/blog", Key: g.Key, Serve: "theme_manifest " + rightPath}.Caddyfile())
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesSite{Store: edgetest.SQLiteStore(t), URL: server + "/blog", Key: g.Key, Serve: "theme_manifest " + rightPath}.Caddyfile())
 	response, err := e.Upload("/blog"+edgetest.UploadPath, "daily.zip", strings.NewReader(string(edgetest.ZipThemeWith(t, g.Folder()+"/content/themes/source", "", map[string]string{"lychgate-manifest.yaml": edgetest.WarnedManifest("A")}))),
 		"Authorization", "Ghost "+edgetest.AdminToken(t, g.Key))
 	if err != nil || !strings.Contains(response.Body, edgetest.OneFinding) {
@@ -78,7 +78,7 @@ func TestGhostInASubdirectory(t *testing.T) {
 func TestGhostIsAskedWhenItIsBack(t *testing.T) {
 	address := "127.0.0.1:" + freeport.New(t)
 	key := "1:" + strings.Repeat("0", 64)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://"+address, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://"+address, key, ""))
 	wait.Until(t, func() string {
 		if edgetest.LinesWith(e.Logged(), "Ghost cannot be reached at") == "" {
 			return "no warning"

@@ -19,7 +19,7 @@ func TestManifestSchema(t *testing.T) {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	// Nothing of a Ghost is asked for.
-	site := edgetest.ThemesSite{Store: "sqlite " + t.TempDir() + "/members.db", Url: "http://127.0.0.1:1", Key: "0123456789abcdef01234567:" + strings.Repeat("ab", 32)}
+	site := edgetest.ThemesSite{Store: "sqlite " + t.TempDir() + "/members.db", URL: "http://127.0.0.1:1", Key: "0123456789abcdef01234567:" + strings.Repeat("ab", 32)}
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, nil), site.Caddyfile())
 	const path = "/ghost/lychgate/manifest.schema.json"
 	first := e.Do("GET", path)

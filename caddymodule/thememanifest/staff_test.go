@@ -52,9 +52,9 @@ func refusedSession(expected, received string) edgetest.Response {
 // may anything be changed.
 func TestThemesAreForStaff(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "staff-" + edgetest.GuidLike()
+	theme := "staff-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Cookie", owner)
 
 	signInFirst := edgetest.StaffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
@@ -63,7 +63,7 @@ func TestThemesAreForStaff(t *testing.T) {
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
 		"Author": notEditor, "Contributor": notEditor,
 	} {
-		email := strings.ReplaceAll(strings.ToLower(role), " ", "-") + edgetest.GuidLike() + "@example.com"
+		email := strings.ReplaceAll(strings.ToLower(role), " ", "-") + edgetest.GUIDLike() + "@example.com"
 		e.AddStaff(owner, email, role)
 		cookie := e.SignIn(email)
 		for range 2 { // the second time from what is known
@@ -157,7 +157,7 @@ func TestThemesAreForStaff(t *testing.T) {
 		}
 	}
 	// Nobody is taken for staff because Ghost does not answer.
-	e.Load(edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://127.0.0.1:1", key, ""))
+	e.Load(edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://127.0.0.1:1", key, ""))
 	eachEndpoint(e, "Ghost is away", edgetest.StaffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.Base)
 	if logged := e.Logged(); strings.Contains(logged, owner) || !strings.Contains(logged, "Ghost does not say who is signed in") {
 		t.Errorf("logged: %s", logged)
@@ -168,9 +168,9 @@ func TestThemesAreForStaff(t *testing.T) {
 // what its post is to be.
 func TestValidateEvents(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "events-" + edgetest.GuidLike()
+	theme := "events-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.WarnedManifest("A")), "Cookie", owner)
 	const webinar = `,"post_template":"custom-webinar","tags":["Events","#webinar"]}`
 	for body, want := range map[string]edgetest.Response{
@@ -222,7 +222,7 @@ func TestRefreshWithGit(t *testing.T) {
 	gone := "127.0.0.1:" + freeport.New(t)
 
 	// All are one theme, at one repository after another.
-	store := edgetest.SqliteStore(t)
+	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(store, url, key, ""))
 	owner := e.SignIn(edgetest.GhostOwner)
 	refresh := func(repository, options string) edgetest.Response {
@@ -299,7 +299,7 @@ func TestRefreshWithGit(t *testing.T) {
 // answer says so.
 func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	own := e.SignInAt(url, edgetest.GhostOwner)
 	noTheme := edgetest.StaffResponse(404, `{"message":"The theme has no manifest."}`)
 	noEvent := edgetest.StaffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)

@@ -16,9 +16,9 @@ import (
 // The whole way of a theme: the owner's browser, Caddy, a real Ghost, the store.
 func TestThemesWithGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "daily-" + edgetest.GuidLike()
+	theme := "daily-" + edgetest.GUIDLike()
 	read := func(what string) edgetest.Response {
 		t.Helper()
 		return e.Do("GET", "/ghost/lychgate/themes"+what, "Cookie", owner, "Origin", e.Base)
@@ -172,7 +172,7 @@ func TestThemesWithGhost(t *testing.T) {
 // way the theme was zipped.
 func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	owner := e.SignIn(edgetest.GhostOwner)
 	const name = "lychgate-manifest.yaml"
 	for what, layout := range map[string]struct {
@@ -198,7 +198,7 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 		"with backslashes":       {`a\`, map[string]string{`a\` + name: ""}, true},
 		"another file's name":    {"", map[string]string{"lychgate-manifest.yml": ""}, false},
 	} {
-		theme := "layout-" + edgetest.GuidLike()
+		theme := "layout-" + edgetest.GUIDLike()
 		for other, text := range layout.others {
 			if text == "" {
 				layout.others[other] = edgetest.CleanManifest("A")
@@ -221,9 +221,9 @@ func TestManifestIsWhereGhostHasTheTheme(t *testing.T) {
 // Which of two themes in a zip Ghost takes is its own secret, so neither counts.
 func TestTwoThemesInAZip(t *testing.T) {
 	url, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), url, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	owner, token := e.SignInAt(url, edgetest.GhostOwner), "Ghost "+edgetest.AdminToken(t, key)
-	theme := "two-" + edgetest.GuidLike()
+	theme := "two-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Authorization", token)
 	for _, folder := range []string{"b/", "b/c/"} { // Ghost does not go by the depth either
 		second := map[string]string{folder + "lychgate-manifest.yaml": edgetest.CleanManifest("B")}

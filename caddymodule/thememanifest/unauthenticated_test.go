@@ -28,7 +28,7 @@ import (
 // Uploads without a valid session take little memory, however long clients keep them open.
 func TestUnauthenticatedUploadsTakeLittleMemory(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), ghost, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), ghost, key, ""))
 	const name = "lychgate-manifest.yaml"
 	header := "PK\x03\x04" + strings.Repeat("\x00", 22) + string(rune(len(name))) + "\x00\x00\x00" + name
 	body := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.zip\"\r\n\r\n" + strings.Repeat(header, 16) + strings.Repeat("x", 256<<10)
@@ -81,7 +81,7 @@ func TestInvalidSessionsDoNotDelayWrites(t *testing.T) {
 	}))
 	defer slow.Close()
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SqliteStore(t), Platform: edgetest.GhostPlatform(slow.URL, key, "off"), Before: "theme_manifest"}.Caddyfile())
+	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: edgetest.GhostPlatform(slow.URL, key, "off"), Before: "theme_manifest"}.Caddyfile())
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
@@ -101,7 +101,7 @@ func TestInvalidSessionsDoNotDelayWrites(t *testing.T) {
 	const writes = 5
 	queued := 0
 	for n := range writes {
-		got := e.Call(edgetest.FormKey, "POST", "", fmt.Sprintf(`{"email":"busy-%d-%s@example.com"}`, n, edgetest.GuidLike()))
+		got := e.Call(edgetest.FormKey, "POST", "", fmt.Sprintf(`{"email":"busy-%d-%s@example.com"}`, n, edgetest.GUIDLike()))
 		if got.Header["Lychgate-Sync"] == "queued" { // on a loaded machine Ghost itself takes long for some
 			queued++
 		}
@@ -120,7 +120,7 @@ func TestInvalidSessionsDoNotDelayWrites(t *testing.T) {
 // Requests without a valid session do not fill the log.
 func TestUnauthenticatedRequestsDoNotFillLog(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SqliteStore(t), ghost, key, ""))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), ghost, key, ""))
 	lines := func() int { return strings.Count(e.Logged(), "\n") }
 	quiet := lines()
 	send := func() {
@@ -134,7 +134,7 @@ func TestUnauthenticatedRequestsDoNotFillLog(t *testing.T) {
 		t.Errorf("%d lines: %s", lines()-quiet, e.Logged())
 	}
 	quiet = lines()
-	e.Load(edgetest.ThemesConfig(edgetest.SqliteStore(t), "http://127.0.0.1:1", key, ""))
+	e.Load(edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://127.0.0.1:1", key, ""))
 	send()
 	wait.Until(t, func() string { // which these requests do not cause, and the log has once
 		if !strings.Contains(e.Logged(), "Ghost cannot be reached") {
@@ -149,7 +149,7 @@ func TestUnauthenticatedRequestsDoNotFillLog(t *testing.T) {
 
 // Nothing is written for clients without a valid key.
 func TestUnauthenticatedRequestsWriteNothing(t *testing.T) {
-	source := edgetest.SqliteStore(t)
+	source := edgetest.SQLiteStore(t)
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.MembersSites{Store: source, Platform: "none", Before: "inbox_provider"}.Caddyfile())
 	e.Call(edgetest.FormKey, "POST", "", `{"email":"a@example.com"}`)
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
@@ -179,7 +179,7 @@ func TestUnauthenticatedRequestsWriteNothing(t *testing.T) {
 
 // Of webhook events that a stranger makes up, 30 in a minute are looked at.
 func TestMadeUpWebhookEvents(t *testing.T) {
-	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SqliteStore(t), Platform: "none", Limit: "30 1m"}.Caddyfile())
+	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: "none", Limit: "30 1m"}.Caddyfile())
 	gone := edgetest.Enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
 	for n := range 31 {
 		got := e.Do("POST", fmt.Sprint("/integration/webhooks/", n), "X-Forwarded-For", "192.0.2.1")

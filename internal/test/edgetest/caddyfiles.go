@@ -9,6 +9,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
+// Tokens of the admin API.
 const (
 	OperatorToken = "operator-token-0123456789abcdef0123456789"
 	AcmeToken     = "acme-token-0123456789abcdef0123456789abcd"
@@ -22,6 +23,7 @@ type InboxSite struct {
 	Options   string // block of inbox_provider
 }
 
+// Caddyfile has the names in braces that [StartEdge] fills.
 func (s InboxSite) Caddyfile() string {
 	return `
 {
@@ -44,6 +46,7 @@ http://:{{port}} {
 `
 }
 
+// OneSite is the plain [InboxSite].
 var OneSite = InboxSite{}.Caddyfile()
 
 // MembersSites is a Caddyfile with the members API of the sites daily and other.
@@ -59,6 +62,7 @@ type MembersSites struct {
 	Own    string // what answers all else; default: the site's own page
 }
 
+// Caddyfile has the names in braces that [StartEdge] fills.
 func (s MembersSites) Caddyfile() string {
 	return `
 {
@@ -74,7 +78,7 @@ func (s MembersSites) Caddyfile() string {
 				` + s.Form + `
 			}
 			integration crm {
-				key ` + CrmKey + `
+				key ` + CRMKey + `
 				mode custom_id
 				allow_duplicate_emails
 			}
@@ -102,20 +106,22 @@ http://:{{port}} {
 `
 }
 
+// MembersConfig is a [MembersSites] of a store and a platform.
 func MembersConfig(store, platform string) string {
 	return MembersSites{Store: store, Platform: platform}.Caddyfile()
 }
 
 // ThemesSite is a Caddyfile with a Ghost behind the edge, beside a site without one.
 type ThemesSite struct {
-	Store, Url, Key string
+	Store, URL, Key string
 
 	daily string // more options of the site
 	Serve string // what serves the admin; default: theme_manifest
 }
 
+// Caddyfile has the names in braces that [StartEdge] fills.
 func (s ThemesSite) Caddyfile() string {
-	upstream, _, _ := strings.Cut(strings.TrimPrefix(s.Url, "http://"), "/")
+	upstream, _, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), "/")
 	return `
 {
 	{{global}}
@@ -123,7 +129,7 @@ func (s ThemesSite) Caddyfile() string {
 		store ` + s.Store + `
 		site daily {
 			hosts localhost 127.0.0.1
-			platform ` + GhostPlatform(s.Url, s.Key, "off") + `
+			platform ` + GhostPlatform(s.URL, s.Key, "off") + `
 			` + s.daily + `
 		}
 		site bare {
@@ -144,24 +150,25 @@ http://:{{port}} {
 `
 }
 
+// ThemesConfig is a [ThemesSite] with more options of the site.
 func ThemesConfig(store, url, key, themes string) string {
-	return ThemesSite{Store: store, Url: url, Key: key, daily: themes}.Caddyfile()
+	return ThemesSite{Store: store, URL: url, Key: key, daily: themes}.Caddyfile()
 }
 
 // HomepageConfig adds the desk.
 func HomepageConfig(store, url, key string) string {
-	return ThemesSite{Store: store, Url: url, Key: key, Serve: "theme_manifest\nstaff_desk"}.Caddyfile()
+	return ThemesSite{Store: store, URL: url, Key: key, Serve: "theme_manifest\nstaff_desk"}.Caddyfile()
 }
 
 // EventsConfig adds the desk, and events for readers.
 func EventsConfig(store, url, key, limit string) string {
-	return ThemesSite{Store: store, Url: url, Key: key, Serve: "theme_manifest\nstaff_desk\nevents_api {\nlimit " + limit + "\n}"}.Caddyfile()
+	return ThemesSite{Store: store, URL: url, Key: key, Serve: "theme_manifest\nstaff_desk\nevents_api {\nlimit " + limit + "\n}"}.Caddyfile()
 }
 
 // DeskConfig adds the desk and the members API. Options are what else is to be in the site's
 // block.
 func DeskConfig(store, url, key, options string) string {
-	return ThemesSite{Store: store, Url: url, Key: key, daily: options, Serve: "theme_manifest\nstaff_desk\nmembers_api {\nlimit 10000 1m\n}"}.Caddyfile()
+	return ThemesSite{Store: store, URL: url, Key: key, daily: options, Serve: "theme_manifest\nstaff_desk\nmembers_api {\nlimit 10000 1m\n}"}.Caddyfile()
 }
 
 // GhostPlatform is a platform of membersConfig. Webhooks is their address,
@@ -185,4 +192,5 @@ func OpenStore(t *testing.T, source string) *memberstore.SQL {
 	return store
 }
 
+// AnAdminKey has the form of a key of Ghost's Admin API.
 const AnAdminKey = "0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"

@@ -137,6 +137,7 @@ func (e *Edge) Fill(config string) string {
 	return filled
 }
 
+// TryLoad is Load for a Caddyfile that may be refused.
 func (e *Edge) TryLoad(config string) error {
 	// The old configuration closes the connections that are not in use.
 	defer e.Client.CloseIdleConnections()
@@ -182,6 +183,7 @@ func Validate(config string) error {
 	return ValidateJSON(adapted)
 }
 
+// ValidateJSON is [Validate] for JSON.
 func ValidateJSON(config []byte) error {
 	var parsed *caddy.Config
 	if err := json.Unmarshal(config, &parsed); err != nil {
@@ -224,10 +226,12 @@ func (e *Edge) Do(method, target string, header ...string) Response {
 	return r
 }
 
+// Send is Do for a request that may get no response.
 func (e *Edge) Send(method, target string, header ...string) (Response, error) {
 	return e.SendBody(method, target, "", header...)
 }
 
+// SendBody is Send with a body.
 func (e *Edge) SendBody(method, target, body string, header ...string) (Response, error) {
 	return e.sendStream(method, target, strings.NewReader(body), header...)
 }
@@ -303,6 +307,7 @@ func IsRest(retryAfter string, window time.Duration, start time.Time) bool {
 	return err == nil && rest <= window && rest >= window-time.Since(start)
 }
 
+// LinesWith has the lines of a log that contain a text.
 func LinesWith(log, text string) string {
 	var found strings.Builder
 	for line := range strings.Lines(log) {
@@ -313,6 +318,7 @@ func LinesWith(log, text string) string {
 	return found.String()
 }
 
+// StartDNS starts a DNS server until the test ends.
 func StartDNS(t testing.TB, handler dnstest.Handler) *dnstest.Server {
 	t.Helper()
 	server, err := dnstest.Start(handler)
@@ -348,6 +354,7 @@ func NothingLeft(t testing.TB, goroutines int, heap uint64) {
 	})
 }
 
+// HeapInUse is in bytes, after a collection.
 func HeapInUse() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -16,7 +16,7 @@ import (
 // the test, with the posts that have the test's mark in their titles.
 func NewEvents(t *testing.T, e *Edge, key string) *Homepage {
 	t.Helper()
-	h := &Homepage{Edge: e, Unique: GuidLike(), Owner: e.SignIn(GhostOwner), token: "Ghost " + AdminToken(t, key)}
+	h := &Homepage{Edge: e, Unique: GUIDLike(), Owner: e.SignIn(GhostOwner), token: "Ghost " + AdminToken(t, key)}
 	h.Theme = "events-" + h.Unique
 	before := h.activeTheme()
 	post, err := os.ReadFile(ghosttest.Folder(t) + "/content/themes/source/post.hbs")

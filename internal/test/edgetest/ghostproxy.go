@@ -34,7 +34,7 @@ type GhostProxy struct {
 	Address string
 	Domain  string // of the emails of this test's members, and of nobody else's
 	Key     string // the Admin API key
-	Url     *url.URL
+	URL     *url.URL
 	Ghost   *httputil.ReverseProxy
 	client  *http.Client
 
@@ -60,7 +60,7 @@ func StartGhostProxy(t testing.TB, site string) *GhostProxy {
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	p := &GhostProxy{
-		t: t, Site: site, Address: "127.0.0.1:" + freeport.New(t), Key: key, Url: parsed,
+		t: t, Site: site, Address: "127.0.0.1:" + freeport.New(t), Key: key, URL: parsed,
 		Domain: site + "-" + strconv.FormatInt(time.Now().UnixNano(), 10) + ".example.com",
 		client: &http.Client{Transport: transport},
 	}
@@ -88,6 +88,7 @@ func StartGhostProxy(t testing.TB, site string) *GhostProxy {
 	return p
 }
 
+// Listen takes connections again at the proxy's address.
 func (p *GhostProxy) Listen() {
 	listener, err := net.Listen("tcp4", p.Address)
 	if err != nil {
@@ -97,6 +98,7 @@ func (p *GhostProxy) Listen() {
 	go p.server.Serve(listener)
 }
 
+// ServeHTTP sends a request on to Ghost, or to the fault.
 func (p *GhostProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	fault := p.fault
@@ -262,7 +264,7 @@ func sorted(people []Person) []Person {
 func (p *GhostProxy) InGhost() []Person {
 	p.t.Helper()
 	query := url.Values{"limit": {"all"}, "filter": {"email:~$'@" + p.Domain + "'"}}
-	request, err := http.NewRequest(http.MethodGet, p.Url.JoinPath("/ghost/api/admin/members/").String()+"?"+query.Encode(), nil)
+	request, err := http.NewRequest(http.MethodGet, p.URL.JoinPath("/ghost/api/admin/members/").String()+"?"+query.Encode(), nil)
 	if err != nil {
 		p.t.Fatalf("http.NewRequest: %v", err)
 	}
@@ -334,6 +336,7 @@ func (p *GhostProxy) Compare(want []Person, emails []string, get func(email stri
 	}
 }
 
+// AdminOf gives a function that sends requests to the admin API at a socket.
 func AdminOf(t testing.TB, socket string) func(method, path string) (int, string) {
 	client := RecordedAdmin(t, socket)
 	return func(method, path string) (int, string) {
@@ -439,6 +442,7 @@ func Deleted(header ...string) Response {
 	return Enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`, header...)
 }
 
+// BodyOf is the body with which a CRM writes somebody.
 func BodyOf(who Person) string {
 	text, _ := json.Marshal(map[string]any{"email": who.Email, "name": who.Name, "labels": who.Labels})
 	return string(text)

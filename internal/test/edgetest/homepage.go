@@ -28,7 +28,7 @@ type Homepage struct {
 // the test.
 func NewHomepage(t *testing.T, e *Edge, key string) *Homepage {
 	t.Helper()
-	h := &Homepage{Edge: e, Unique: GuidLike(), Owner: e.SignIn(GhostOwner), token: "Ghost " + AdminToken(t, key)}
+	h := &Homepage{Edge: e, Unique: GUIDLike(), Owner: e.SignIn(GhostOwner), token: "Ghost " + AdminToken(t, key)}
 	h.Theme = "homepage-" + h.Unique
 	before := h.activeTheme()
 	if got := h.UploadTheme(h.Theme, SourceZip(t, "", h.Manifest("Hero")), "Cookie", h.Owner); !strings.Contains(got.Body, NoFindings) {
@@ -50,6 +50,7 @@ func NewHomepage(t *testing.T, e *Edge, key string) *Homepage {
 	return h
 }
 
+// Manifest declares the slots.
 func (h *Homepage) Manifest(section string) string {
 	return fmt.Sprintf(`manifest_version: 1
 homepage_curation:
@@ -92,11 +93,13 @@ func (h *Homepage) activeTheme() string {
 	return ""
 }
 
+// Activate has Ghost use a theme.
 func (h *Homepage) Activate(theme string) {
 	h.T.Helper()
 	h.Ghost("PUT", "/themes/"+theme+"/activate/", "")
 }
 
+// Decode fails the test unless text is JSON.
 func (h *Homepage) Decode(text string, into any) {
 	h.T.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
@@ -193,6 +196,7 @@ func (h *Homepage) plain(s shownSlot) Slot {
 	return plain
 }
 
+// Slots are all, as the desk has them.
 func (h *Homepage) Slots() (slots []Slot) {
 	h.T.Helper()
 	response := h.Ask("GET", "", "")
@@ -234,6 +238,7 @@ func (h *Homepage) Change(method, path, body string) Slot {
 	return h.plain(shown)
 }
 
+// Picked has the titles that a picker offers.
 func (h *Homepage) Picked(path string) (titles []string) {
 	h.T.Helper()
 	response := h.Ask("GET", path, "")

@@ -6,6 +6,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 )
 
+// Zone has domains whose mail servers are recognized, and others.
 var Zone = dnstest.Zone(map[string][]string{
 	"workspace.example": {"workspace.example. 300 IN MX 1 aspmx.l.google.com.", "workspace.example. 300 IN MX 5 alt1.aspmx.l.google.com."},
 	"tenant.example":    {"tenant.example. 300 IN MX 0 tenant-example.mail.protection.outlook.com."},
@@ -13,8 +14,8 @@ var Zone = dnstest.Zone(map[string][]string{
 	"nomail.example":    {"nomail.example. 300 IN MX 0 ."},
 })
 
-// JsonResponse is a response of the endpoint that any page may read.
-func JsonResponse(status int, cacheControl, body string, header ...string) Response {
+// JSONResponse is a response of the endpoint that any page may read.
+func JSONResponse(status int, cacheControl, body string, header ...string) Response {
 	r := Response{Status: status, Body: body, Header: map[string]string{
 		"Access-Control-Allow-Origin": "*",
 		"Content-Type":                "application/json",
@@ -29,4 +30,5 @@ func JsonResponse(status int, cacheControl, body string, header ...string) Respo
 	return r
 }
 
+// LookupPath is a lookup that needs no DNS.
 const LookupPath = "/ghost/inbox-provider?domain=gmail.com"

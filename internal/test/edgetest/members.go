@@ -10,14 +10,16 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
+// Keys of the integrations of [MembersSites].
 const (
 	FormKey   = "form-key-0123456789abcdef0123456789abcdef"
-	CrmKey    = "crm-key-0123456789abcdef0123456789abcdef"
+	CRMKey    = "crm-key-0123456789abcdef0123456789abcdef"
 	OtherKey  = "other-site-key-0123456789abcdef0123456789"
 	StrictKey = "strict-key-0123456789abcdef0123456789abcdef"
 )
 
-func SqliteStore(t testing.TB) string {
+// SQLiteStore is the option store with a new file.
+func SQLiteStore(t testing.TB) string {
 	return "sqlite " + filepath.Join(t.TempDir(), "lychgate.db")
 }
 
@@ -85,15 +87,16 @@ func (e *Edge) Sync(got Response, get func(path string) (Response, error)) (now 
 	return now
 }
 
+// What differs from run to run in members.
 var (
-	Guid    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	GUID    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	tagForm = regexp.MustCompile(`[0-9a-f]{24}`)
 	When    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 )
 
 // Plain replaces what differs from run to run.
 func Plain(r Response) Response {
-	r.Body = When.ReplaceAllString(Guid.ReplaceAllString(r.Body, "GUID"), "TIME")
+	r.Body = When.ReplaceAllString(GUID.ReplaceAllString(r.Body, "GUID"), "TIME")
 	if tag, ok := r.Header["Etag"]; ok {
 		r.Header["Etag"] = tagForm.ReplaceAllString(tag, "TAG")
 	}
@@ -111,6 +114,7 @@ func Enveloped(status int, body string, header ...string) Response {
 	return r
 }
 
+// Failed is the response to a request that was refused with a message.
 func Failed(message string) Response {
 	text, _ := json.Marshal(message)
 	code, isOther := failureCodes[message]
@@ -132,4 +136,5 @@ var failureCodes = map[string]string{
 	"The request was done, and the member was deleted since.":                                     "deleted_since",
 }
 
+// ToPlaceholder is why a placeholder cannot be subscribed.
 const ToPlaceholder = "The email is a placeholder, which never gets mail: is_subscribed must be false, and no newsletter active."

@@ -15,6 +15,7 @@ type Process struct {
 	t *testing.T
 }
 
+// StartProcess starts an edge that can be killed.
 func StartProcess(t *testing.T, config string) *Process {
 	t.Helper()
 	return &Process{caddytest.New(t, config, nil), t}

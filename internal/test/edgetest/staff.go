@@ -142,6 +142,7 @@ func querySQLite(t testing.TB, file, query string) (value string) {
 	return value
 }
 
+// UploadPath is where Ghost takes themes.
 const UploadPath = "/ghost/api/admin/themes/upload/"
 
 // Upload sends a theme's zip to the edge as Ghost's admin does, to a path
@@ -188,5 +189,5 @@ func AdminToken(t testing.TB, key string) string {
 	return token
 }
 
-// GuidLike is different in each call, since tests share a Ghost.
-func GuidLike() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }
+// GUIDLike is different in each call, since tests share a Ghost.
+func GUIDLike() string { return strconv.FormatInt(time.Now().UnixNano(), 36) }

@@ -15,6 +15,7 @@ import (
 
 // This file starts edges with sites in the store.
 
+// Secrets that seal those of sites.
 const (
 	FirstSecret  = "0123456789abcdef0123456789abcdef"
 	SecondSecret = "fedcba9876543210fedcba9876543210"
@@ -41,6 +42,7 @@ func StartStored(t testing.TB, store string, options ...string) *StoredEdge {
 	return e
 }
 
+// StoredConfig is the Caddyfile of a [StoredEdge].
 func StoredConfig(store string, options ...string) string {
 	return "{\n{{global}}\nhttp_port {{port}}\nlychgate {\nstore " + store + "\n" + strings.Join(options, "\n") + "\n}\n}\n" +
 		"http://:{{port}} {\nevents_api {\nlimit 60000 1m\n}\ninbox_provider {\nlimit 60000 1m\n}\nmembers_api {\nlimit 60000 1m\n}\ntheme_manifest\nstaff_desk\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
@@ -117,6 +119,7 @@ func (e *StoredEdge) Get(host, path string, header ...string) (int, string) {
 	return e.Send("GET", host, path, "", header...)
 }
 
+// Send sends a request for a host, and again if a reload cut it.
 func (e *StoredEdge) Send(method, host, path, body string, header ...string) (int, string) {
 	e.T.Helper()
 	request, err := http.NewRequest(method, "http://127.0.0.1:"+e.Port+path, strings.NewReader(body))
@@ -151,7 +154,7 @@ func (e *StoredEdge) Serves(host string) bool {
 
 // EachStore runs a test with a store of each kind.
 func EachStore(t *testing.T, test func(t *testing.T, store string)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, SqliteStore(t)) })
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLiteStore(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, "postgres "+dbtest.PostgresSource(t)) })
 }
 

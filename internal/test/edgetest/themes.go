@@ -108,6 +108,7 @@ func WarnedManifest(name string) string {
 	return strings.Replace(CleanManifest(name), "custom-meetup}", "custom-meetup, supported_fields: [event_day]}", 1)
 }
 
+// What is said of manifests in responses.
 const (
 	NoFindings   = `"_errors":[]`
 	OneFinding   = "\"_errors\":[{\"field\":\"events.types.meetup.supported_fields[0]\",\"message\":\"`event_day` is not a standard field, so it is dropped; did you mean `event_date`?\",\"severity\":\"warning\"}]"
@@ -120,7 +121,7 @@ func StaffResponse(status int, body string, header ...string) Response {
 	return Enveloped(status, body+"\n", header...)
 }
 
-// The server has the repository theme with three branches: the manifest of main has no finding,
+// ThemeBranches has the repository theme with three branches: the manifest of main has no finding,
 // that of next has one, and removed, which is checked out, has no manifest.
 func ThemeBranches(t *testing.T) *gittest.Server {
 	git := gittest.New(t)
