@@ -80,3 +80,29 @@ func open(t testing.TB, kind database.Kind, source string) *database.DB {
 	})
 	return db
 }
+
+// ByIndex fails the test if SQLite reads all rows of a table for a query, and reports whether it sorts what it
+// finds: the one takes longer with each row that there is, the other with each that is found.
+func ByIndex(t testing.TB, db *database.DB, query string, args ...any) (sorts bool) {
+	t.Helper()
+	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatalf("planning %s: %v", query, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatalf("reading the plan of %s: %v", query, err)
+		}
+		if strings.HasPrefix(step, "SCAN ") && !strings.Contains(step, " USING ") && step != "SCAN CONSTANT ROW" {
+			t.Errorf("%s: %s", query, step)
+		}
+		sorts = sorts || strings.HasPrefix(step, "USE TEMP B-TREE")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("reading the plan of %s: %v", query, err)
+	}
+	return sorts
+}
