@@ -104,7 +104,7 @@ func TestAdminAPI(t *testing.T) {
 func TestAdminAPIAfterReloads(t *testing.T) {
 	site := edgetest.MembersSites{Global: "{{admin}}", Store: edgetest.SQLiteStore(t), Platform: "none"}
 	config := site.Caddyfile()
-	site.Api = "respond ok"
+	site.API = "respond ok"
 	e := edgetest.StartEdge(t, nil, config)
 	behind := func() string {
 		_, text := edgetest.AdminOf(t, e.AdminSocket)("GET", "/lychgate/members/behind")

@@ -49,7 +49,7 @@ func TestDeletedRegistrant(t *testing.T) {
 		}
 		return ""
 	})
-	h.Ghost("DELETE", "/members/"+h.Ids("members", "email:'"+emails[0]+"'")[0]+"/", "")
+	h.Ghost("DELETE", "/members/"+h.IDs("members", "email:'"+emails[0]+"'")[0]+"/", "")
 	wait.Until(t, func() string {
 		if got := list(); strings.Contains(got, emails[0]) || !strings.Contains(got, emails[1]) || !strings.Contains(got, `"registered":2,`) {
 			return "the registrations are " + got + ", want the one without an email, and both counted"

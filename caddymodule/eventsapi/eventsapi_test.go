@@ -156,7 +156,7 @@ func TestEvents(t *testing.T) {
 	}
 	h.Events(204, "DELETE", "/"+draft.ID, "")
 	h.Events(404, "GET", "/"+draft.ID, "")
-	if left := h.Ids("posts", "title:~'"+h.Unique+"'"); len(left) != 1 {
+	if left := h.IDs("posts", "title:~'"+h.Unique+"'"); len(left) != 1 {
 		t.Errorf("posts %v, want the deleted event's draft", left)
 	}
 }

@@ -400,7 +400,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		if got := settled(draft.ID); got.Status != "published" || got.Post == nil || got.Post.Status != "published" {
 			t.Errorf(`%s: settled = %+v, want status "published", a published post`, name, got)
 		}
-		if made := h.Ids("posts", "title:~'"+h.Unique+"'"); len(made) != posts {
+		if made := h.IDs("posts", "title:~'"+h.Unique+"'"); len(made) != posts {
 			t.Errorf("%s: posts %v, want %d", name, made, posts)
 		}
 		p.Begin(fault)

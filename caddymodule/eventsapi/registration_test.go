@@ -36,7 +36,7 @@ func signInReader(h *edgetest.Homepage, email string, isPaid bool) string {
 	var made struct{ Members []struct{ ID string } }
 	h.Decode(h.Ghost("POST", "/members/", string(body)), &made)
 	h.T.Cleanup(func() {
-		for _, id := range h.Ids("members", "email:'"+email+"'") {
+		for _, id := range h.IDs("members", "email:'"+email+"'") {
 			h.Ghost("DELETE", "/members/"+id+"/", "")
 		}
 	})
@@ -203,7 +203,7 @@ func TestRegistration(t *testing.T) {
 	// cancelling.
 	labelled := publish("Labels", map[string]any{"access": "free", "rsvp_labels": []any{"Guest " + h.Unique, "Party " + h.Unique}})
 	t.Cleanup(func() {
-		for _, id := range h.Ids("labels", "name:~'"+h.Unique+"'") {
+		for _, id := range h.IDs("labels", "name:~'"+h.Unique+"'") {
 			h.Ghost("DELETE", "/labels/"+id+"/", "")
 		}
 	})
@@ -228,14 +228,14 @@ func TestRegistration(t *testing.T) {
 			return ""
 		})
 	}
-	h.Ghost("PUT", "/members/"+h.Ids("members", "email:'jane@"+p.Domain+"'")[0]+"/", `{"members":[{"labels":[{"name":"Staff's `+h.Unique+`"}]}]}`)
+	h.Ghost("PUT", "/members/"+h.IDs("members", "email:'jane@"+p.Domain+"'")[0]+"/", `{"members":[{"labels":[{"name":"Staff's `+h.Unique+`"}]}]}`)
 	ask("PUT", labelled, jane)
 	has("registered", "Guest "+h.Unique, "Party "+h.Unique, "Staff's "+h.Unique)
 	ask("DELETE", labelled, jane)
 	has("cancelled", "Staff's "+h.Unique)
 
 	// Staff edit the member at the same moments, and nothing of that is lost.
-	id := h.Ids("members", "email:'jane@"+p.Domain+"'")[0]
+	id := h.IDs("members", "email:'jane@"+p.Domain+"'")[0]
 	for n := range 40 {
 		method, want := "PUT", []string{"Guest " + h.Unique, "Party " + h.Unique, "Staff's " + h.Unique}
 		if n%2 == 1 {

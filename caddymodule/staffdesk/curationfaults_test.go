@@ -176,7 +176,7 @@ func TestHomepageBesideStaff(t *testing.T) {
 	one, two := h.AddPost("One", 1), h.AddPost("Two", 2)
 	h.Change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 
-	tag := h.Ids("tags", "slug:hash-lead-"+h.Unique)[0]
+	tag := h.IDs("tags", "slug:hash-lead-"+h.Unique)[0]
 	h.Ghost("PUT", "/tags/"+tag+"/", `{"tags":[{"id":"`+tag+`","name":"#Top `+h.Unique+`"}]}`)
 	if diff := cmp.Diff(edgetest.Slot{Key: "lead", Posts: []string{"One"}, Total: 1}, h.Slots()[0]); diff != "" {
 		t.Errorf("a renamed tag: slot (-want +got):\n%s", diff)
@@ -211,7 +211,7 @@ func TestHomepageBesideStaff(t *testing.T) {
 	if diff := cmp.Diff(edgetest.Slot{Key: "lead", Posts: []string{"One"}, Total: 1}, settled(h)[0]); diff != "" {
 		t.Errorf("h.settled()[0] (-want +got):\n%s", diff)
 	}
-	if got := h.Ids("posts", "title:~'"+h.Unique+"'+tag:news"); len(got) != 40 {
+	if got := h.IDs("posts", "title:~'"+h.Unique+"'+tag:news"); len(got) != 40 {
 		t.Errorf("%d of forty have their other tag", len(got))
 	}
 }

@@ -3,7 +3,6 @@ package checkout
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -20,7 +19,7 @@ var root = func() string {
 			return at
 		}
 		if at == filepath.Dir(at) {
-			panic(fmt.Sprintf("%s is not in a checkout of Lychgate", folder))
+			panic(folder + " is not in a checkout of Lychgate")
 		}
 	}
 }()

@@ -58,7 +58,7 @@ type MembersSites struct {
 	Daily  string // more options of the site
 	Before string // directives in front of members_api
 	Limit  string // of members_api; default: 10000 1m
-	Api    string // in place of members_api
+	API    string // in place of members_api
 	Own    string // what answers all else; default: the site's own page
 }
 
@@ -100,7 +100,7 @@ func (s MembersSites) Caddyfile() string {
 }
 http://:{{port}} {
 	` + s.Before + `
-	` + cmp.Or(s.Api, "members_api {\n limit "+cmp.Or(s.Limit, "10000 1m")+"\n}") + `
+	` + cmp.Or(s.API, "members_api {\n limit "+cmp.Or(s.Limit, "10000 1m")+"\n}") + `
 	` + cmp.Or(s.Own, `respond "the site's own page at {path}"`) + `
 }
 `

@@ -1,3 +1,5 @@
+// Package edgetest runs Caddy with Lychgate in the process of a test, and has what tests of directives share: sites,
+// responses, staff of a real Ghost, and a proxy in front of it that fails on request.
 package edgetest
 
 import (

@@ -44,10 +44,10 @@ events:
 	t.Cleanup(func() {
 		h.Activate(before)
 		h.Ghost("DELETE", "/themes/"+h.Theme+"/", "")
-		for _, id := range h.Ids("posts", "title:~'"+h.Unique+"'") {
+		for _, id := range h.IDs("posts", "title:~'"+h.Unique+"'") {
 			h.Ghost("DELETE", "/posts/"+id+"/", "")
 		}
-		for _, id := range h.Ids("tags", "name:~'"+h.Unique+"'") {
+		for _, id := range h.IDs("tags", "name:~'"+h.Unique+"'") {
 			h.Ghost("DELETE", "/tags/"+id+"/", "")
 		}
 	})

@@ -58,6 +58,7 @@ type Transport interface {
 	CloseIdleConnections()
 }
 
+// RoundTrip is that of the transport.
 func (r Recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return record(edgeServer, r.Transport, request)
 }

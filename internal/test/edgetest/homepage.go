@@ -39,11 +39,11 @@ func NewHomepage(t *testing.T, e *Edge, key string) *Homepage {
 		h.Activate(before)
 		h.Ghost("DELETE", "/themes/"+h.Theme+"/", "")
 		for _, tag := range []string{"lead", "second", "third_x", "first", "public"} {
-			for _, id := range h.Ids("tags", "slug:~'"+tag+"-"+h.Unique+"',slug:~'hash-"+tag+"-"+h.Unique+"'") {
+			for _, id := range h.IDs("tags", "slug:~'"+tag+"-"+h.Unique+"',slug:~'hash-"+tag+"-"+h.Unique+"'") {
 				h.Ghost("DELETE", "/tags/"+id+"/", "")
 			}
 		}
-		for _, id := range h.Ids("posts", "title:~'"+h.Unique+"'") {
+		for _, id := range h.IDs("posts", "title:~'"+h.Unique+"'") {
 			h.Ghost("DELETE", "/posts/"+id+"/", "")
 		}
 	})
@@ -129,8 +129,8 @@ func (h *Homepage) AddPost(title string, hour int, tags ...string) string {
 	return response.Posts[0].ID
 }
 
-// kind is posts or tags, and filter is in NQL.
-func (h *Homepage) Ids(kind, filter string) (ids []string) {
+// IDs finds posts or tags in Ghost; filter is in NQL.
+func (h *Homepage) IDs(kind, filter string) (ids []string) {
 	h.T.Helper()
 	var response map[string][]struct{ ID string }
 	var envelope map[string]json.RawMessage

@@ -167,7 +167,7 @@ func (e *Edge) UploadTheme(theme string, zip []byte, header ...string) Response 
 	return got
 }
 
-// An integration makes such a JWT of its key for each request to Ghost's Admin API.
+// AdminToken makes the JWT of an integration's key that a request to Ghost's Admin API carries.
 func AdminToken(t testing.TB, key string) string {
 	t.Helper()
 	id, secret, _ := strings.Cut(key, ":")
