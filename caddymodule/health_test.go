@@ -46,7 +46,7 @@ const healthGlobal = "{\n{{global}}\n{{admin}}\n"
 
 // A load balancer sends readers to an edge that works, whatever the edge is used
 // for, and to no Caddy that has lost its configuration.
-func TestHealth(t *testing.T) {
+func TestHealthSaysWhetherTheEdgeWorks(t *testing.T) {
 	const site = "site daily {\nhosts localhost\n"
 	server := "}\nhttp://:{{port}} {\n"
 	ghost := "platform ghost http://127.0.0.1:" + freeport.New(t) + " {\nadmin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) + "\nwebhooks off\n}\n"

@@ -13,7 +13,7 @@ import (
 
 // A reload loses nothing: no request fails, no allowance and no cached response
 // is forgotten, and a hundred of them leave nothing behind.
-func TestReloads(t *testing.T) {
+func TestReloadsLoseNothing(t *testing.T) {
 	server := edgetest.StartDNS(t, edgetest.Zone)
 	// All of it takes longer than a minute on a loaded machine.
 	hourly := edgetest.InboxSite{Options: "{\n limit 10 1h\n}"}.Caddyfile()

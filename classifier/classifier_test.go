@@ -39,7 +39,7 @@ func newClassifier(t testing.TB, mx mxFunc, now func() time.Duration) *Classifie
 	return &Classifier{MX: mx, Cache: cache}
 }
 
-func TestClassify(t *testing.T) {
+func TestAnswersAreKeptForATime(t *testing.T) {
 	var lookups int
 	mx := func(_ context.Context, domain string) ([]net.MX, error) {
 		lookups++

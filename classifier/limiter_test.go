@@ -202,7 +202,7 @@ func TestLimiterBesideAFewNetworks(t *testing.T) {
 
 // Whatever happens, no more slots are used than there are, none is lost, and
 // nobody waits who could have one.
-func TestLimiter(t *testing.T) {
+func TestSlotsAreNeitherLostNorExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 6).Draw(t, "limit")
 		limiter := newLimiter(limit)

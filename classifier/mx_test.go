@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestDecide(t *testing.T) {
+func TestMXRecordsDecideTheProvider(t *testing.T) {
 	const (
 		google    = "aspmx.l.google.com."
 		microsoft = "x.mail.protection.outlook.com."

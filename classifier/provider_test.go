@@ -23,7 +23,7 @@ func TestBuiltInDomainsPerProvider(t *testing.T) {
 	}
 }
 
-func TestProviders(t *testing.T) {
+func TestProvidersAreAllListed(t *testing.T) {
 	want := []Provider{"gmail", "yahoo", "outlook", "proton", "icloud", "hey", "aol", "mailru", "feedbin"}
 	if diff := cmp.Diff(want, Providers()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -346,7 +346,7 @@ func TestQueriesInFlightAreBounded(t *testing.T) {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestObserveIsToldOfEachLookup(t *testing.T) {
 	server := startDNS(t, rcode(dns.RcodeServerFailure))
 	var observed []error
 	cfg := patient(server.Addr)

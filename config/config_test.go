@@ -30,7 +30,7 @@ func Example() {
 }
 
 // A mistake without a line of its own has that of the nearest block around it.
-func TestLines(t *testing.T) {
+func TestMistakesHaveTheNearestLine(t *testing.T) {
 	lines := config.Lines{"": "Caddyfile:1", "sites.daily": "Caddyfile:3", "sites.daily.hosts": "Caddyfile:4"}
 	for path, want := range map[string]string{
 		"sites.daily.hosts": "Caddyfile:4", "sites.daily.platform.url": "Caddyfile:3", "sites.weekly": "Caddyfile:1", "": "Caddyfile:1",
@@ -83,7 +83,7 @@ func TestQuotedMarks(t *testing.T) {
 }
 
 // Durations are written as in Caddy: with days too, and as nanoseconds in adapted JSON.
-func TestDuration(t *testing.T) {
+func TestDurationsAreWrittenAsInCaddy(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		`"90s"`: 90 * time.Second, `"7d"`: 7 * 24 * time.Hour, `"1d12h"`: 36 * time.Hour, `"1.5d"`: 36 * time.Hour, `60000000000`: time.Minute,
 	} {

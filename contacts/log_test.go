@@ -50,7 +50,7 @@ func (n *noted) failing(site string, err error) []contacts.Contact {
 
 // Operators see since when a key is rejected or a Ghost is away, when it last responded, and that it
 // does again; whichever edge sees it, and also after a restart of one.
-func TestContacts(t *testing.T) {
+func TestOperatorsSeeSinceWhenGhostIsAway(t *testing.T) {
 	rejected := fmt.Errorf("asking: %w", platform.ErrKeyRejected)
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		start := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

@@ -14,7 +14,7 @@ import (
 
 // A Ghost that one edge could not reach is not away once another edge reaches it, also if that has
 // reached it all the time; and a site that nobody serves any more is no longer in trouble.
-func TestReview(t *testing.T) {
+func TestReviewSeesWhatOtherEdgesReach(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		start := db.Now().Truncate(time.Millisecond).UTC()
 		a, b := newLog(t, db, start), newLog(t, db, start)

@@ -99,7 +99,7 @@ func pending(t *testing.T, c *Curator) (list []string) {
 
 // A slot holds the post that was chosen, whatever carried its tag before; other tags stay;
 // and the homepage is never without.
-func TestMove(t *testing.T) {
+func TestSlotsHoldTheChosenPost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		for name, test := range map[string]struct {
 			posts map[string][]string
@@ -147,7 +147,7 @@ func TestMove(t *testing.T) {
 }
 
 // A choice that cannot be made changes nothing and is not kept.
-func TestRefused(t *testing.T) {
+func TestRefusedChoicesChangeNothing(t *testing.T) {
 	refusal := &platform.Refusal{Reason: "No."}
 	ada := history.Editor{ID: "1", Name: "Ada"}
 	chose := history.Entry{Editor: ada, Did: "filled", About: "Post 2"}
@@ -227,7 +227,7 @@ var errDead = errors.New("the process has ended")
 
 // A process that ends after any of its calls leaves nothing half done: another finishes
 // it, once the lease has run out.
-func TestKilled(t *testing.T) {
+func TestKilledProcessesLeaveNothingHalfDone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		finished := false
 		for calls := 1; !finished; calls++ {
@@ -312,7 +312,7 @@ func TestAtOnce(t *testing.T) {
 }
 
 // An editor who chooses a post twice, as with a double click, is told both times that it is there.
-func TestTwice(t *testing.T) {
+func TestPostsMayBeChosenTwice(t *testing.T) {
 	db := dbtest.SQLite(t)
 	w := newPlatform(map[string][]string{"1": nil})
 	_, release := w.Hold("tagged")
@@ -356,7 +356,7 @@ func TestTwice(t *testing.T) {
 }
 
 // Run finishes what another process left, and leaves alone what this one does not serve.
-func TestRun(t *testing.T) {
+func TestRunFinishesWhatOthersLeft(t *testing.T) {
 	db := dbtest.SQLite(t)
 	w := newPlatform(map[string][]string{"1": nil})
 	c := start(t, db, w)
@@ -403,7 +403,7 @@ func TestMoveWithoutRoom(t *testing.T) {
 }
 
 // Nothing is left of a site that is gone, and another keeps what is its own.
-func TestForget(t *testing.T) {
+func TestRemovedSitesLeaveNoChoices(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		c := newCurator(t, db, nil)
 		for _, site := range []string{"daily", "weekly"} {

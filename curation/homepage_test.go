@@ -62,7 +62,7 @@ func TestPublicTagUnknown(t *testing.T) {
 }
 
 // What no platform has is refused at once, also while none answers, and with either database.
-func TestImpossible(t *testing.T) {
+func TestImpossibleChoicesAreRejectedAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		w := newPlatform(map[string][]string{"1": nil})
 		w.Break(platformtest.ErrDown)

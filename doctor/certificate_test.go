@@ -52,7 +52,7 @@ func TestCertificatesOfSites(t *testing.T) {
 }
 
 // An operator hears of a certificate that readers cannot use before they do.
-func TestCertificates(t *testing.T) {
+func TestUnusableCertificatesAreReported(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatalf("ecdsa.GenerateKey: %v", err)

@@ -38,7 +38,7 @@ func results(t *testing.T, c Config) (all []Result) {
 }
 
 // Without a DNS server readers get no button, and nobody tells them why.
-func TestResolvers(t *testing.T) {
+func TestUnusableResolversAreReported(t *testing.T) {
 	start := func(handler dnstest.Handler) netip.AddrPort {
 		server, err := dnstest.Start(handler)
 		if err != nil {
@@ -87,7 +87,7 @@ func healthy() *platformtest.Platform {
 }
 
 // What is wrong with a publication is said once, and what follows from it is not.
-func TestPlatforms(t *testing.T) {
+func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 	good := Result{"site daily", OK, "Ghost 6.22.0 answers and accepts the key", ""}
 	arrive := Result{"site daily, webhook events", OK, "arrive at https://news.example.com/integration/webhooks", ""}
 	for _, test := range []struct {
@@ -245,7 +245,7 @@ func TestEventsThatAreNotTried(t *testing.T) {
 	}
 }
 
-func TestThemes(t *testing.T) {
+func TestThemesWithoutValidManifestAreReported(t *testing.T) {
 	source := func(text string, err error) themes.Source {
 		return func(context.Context) ([]byte, error) { return []byte(text), err }
 	}
@@ -267,7 +267,7 @@ func TestThemes(t *testing.T) {
 }
 
 // Readers behind a proxy that is not trusted lock each other out.
-func TestProxies(t *testing.T) {
+func TestUntrustedProxiesAreReported(t *testing.T) {
 	const write = "write trusted_proxies static private_ranges, and trusted_proxies_strict, into the global option servers"
 	alone := func(addresses string) Result {
 		return Result{"server srv0", Warning, "listens at " + addresses + " alone; if a proxy stands in front, all readers share one rate limit", write}
@@ -293,7 +293,7 @@ func TestProxies(t *testing.T) {
 }
 
 // What Caddy would log when it starts is said before.
-func TestWarnings(t *testing.T) {
+func TestWarningsAreReportedBeforeTheStart(t *testing.T) {
 	want := []Result{{"configuration", Warning, "no site has the host of a server block (host: a.example)", ""}}
 	if diff := cmp.Diff(want, results(t, Config{Warnings: []string{"no site has the host of a server block (host: a.example)"}})); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)

@@ -28,7 +28,7 @@ import (
 
 // An operator learns of a store that will not take writes before a CRM does, and
 // looking changes nothing.
-func TestStores(t *testing.T) {
+func TestUnwritableStoresAreReported(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string) string { return filepath.Join(folder, name) }
 	if err := os.WriteFile(file("text"), []byte("this is a text, not a database"), 0o600); err != nil {
@@ -169,7 +169,7 @@ func TestPostgresStores(t *testing.T) {
 }
 
 // An edge that lost its Redis goes on, so it is a warning.
-func TestRedis(t *testing.T) {
+func TestUnusableRedisIsAWarning(t *testing.T) {
 	server := redistest.Start(t)
 	got := results(t, Config{Redis: "redis://caddy:s3cret@" + server.Address + "/0"})
 	if len(got) != 1 || got[0].Status != Warning || !strings.Contains(got[0].Message, "WRONGPASS") || strings.Contains(fmt.Sprint(got), "s3cret") {

@@ -61,7 +61,7 @@ func TestSiteOfHost(t *testing.T) {
 
 // A reload starts the next edge before the one before ends: both share the store, which
 // stays open for the next, and the process is served by the next.
-func TestReload(t *testing.T) {
+func TestReloadKeepsTheStoreOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lychgate.db")
 	start := func() *edge.Edge {
 		e := newEdge(t, file)

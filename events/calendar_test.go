@@ -11,7 +11,7 @@ import (
 )
 
 // A calendar has the events that have a date, in lines that each program takes.
-func TestCalendar(t *testing.T) {
+func TestCalendarHasEventsWithADate(t *testing.T) {
 	var bodies []string
 	for _, values := range []map[string]any{
 		{"event_date": "2026-03-29", "event_time_start": "01:30", "event_time_end": "03:30", "event_time_zone": "Europe/Berlin", "location": " A,\tb;\r\nc\\ "},

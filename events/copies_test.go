@@ -15,7 +15,7 @@ import (
 
 // An editor makes a course of an evening: one draft a week, each with its date in its name. What was
 // asked for twice is made once.
-func TestCopies(t *testing.T) {
+func TestCopiesAreMadeOncePerDate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		r, ctx := newBench(t, db), t.Context()
 		e := r.published(map[string]any{

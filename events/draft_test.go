@@ -284,7 +284,7 @@ func TestStaffPublishWhatTheDeskRefuses(t *testing.T) {
 }
 
 // The history of an event says who did what, on the desk and in Ghost. It goes with the event.
-func TestHistory(t *testing.T) {
+func TestHistorySaysWhoDidWhat(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		r, ctx := newBench(t, db), t.Context()
 		webinar := typeOf(t, "webinar")

@@ -14,7 +14,7 @@ import (
 )
 
 // What readers without JavaScript are told of an event: all of it, as text.
-func TestFoot(t *testing.T) {
+func TestFootHasTheEventAsText(t *testing.T) {
 	open := sitePage{script: "/event.js", language: "de", takesRegistrations: true}
 	full := map[string]any{
 		"event_date": "2031-05-01", "event_time_start": "19:00", "event_time_end": "21:00", "event_time_zone": "Europe/Berlin",

@@ -29,7 +29,7 @@ func newEvent(values map[string]any) *Event {
 }
 
 // What readers' scripts get, and search engines: all of it.
-func TestPublic(t *testing.T) {
+func TestScriptsAndSearchEnginesGetWholeEvents(t *testing.T) {
 	// These stand in each response.
 	always := `"id":"abcdefghijklmnopqrstuvwxyz","slug":"gates","type":"webinar","status":"published","name":"Gates"`
 	after := `"updated_at":"2026-05-04T15:00:00.123456789Z"`

@@ -11,7 +11,7 @@ import (
 
 // What a publication is called is asked for once, and its time zone and the address of its
 // calendar go by it. Another address and UTC stand in for them while it does not say.
-func TestPublication(t *testing.T) {
+func TestPublicationDecidesZoneAndAddress(t *testing.T) {
 	for _, test := range []struct {
 		name              string
 		list              string

@@ -45,7 +45,7 @@ func (r *bench) all() []Event {
 
 // Events that were published before get the script and the text for readers, some with each poll,
 // each once, and nothing else of their posts changes. A post that is right is not written.
-func TestRenew(t *testing.T) {
+func TestOlderPostsGetScriptAndText(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		r := newBench(t, db)
 		const events = 2*maxRenewed + 5

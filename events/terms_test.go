@@ -11,7 +11,7 @@ import (
 
 // The values of an event become its terms, in its own time zone, also on days on which the
 // clocks change.
-func TestTerms(t *testing.T) {
+func TestTermsAreInTheEventsTimeZone(t *testing.T) {
 	berlin := want[*time.Location](t)(time.LoadLocation("Europe/Berlin"))
 	newYork := want[*time.Location](t)(time.LoadLocation("America/New_York"))
 	for name, c := range map[string]struct {

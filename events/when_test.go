@@ -83,7 +83,7 @@ func TestDeadlineOfTheDay(t *testing.T) {
 
 // An end time before the start is the next day's, and an end date says otherwise. Pages,
 // search engines and calendars say the same, also where the clocks change meanwhile.
-func TestEnds(t *testing.T) {
+func TestEndBeforeStartIsTheNextDay(t *testing.T) {
 	type ends struct{ start, end, over, text, linked, calendar string }
 	tests := map[string]struct {
 		values map[string]any

@@ -12,7 +12,7 @@ import (
 
 // Only IANA names of time zones are known, in any case and in no other way: what is known is
 // kept.
-func TestZones(t *testing.T) {
+func TestOnlyIANAZonesAreKnown(t *testing.T) {
 	for name, want := range map[string]string{
 		"Europe/Berlin": "Europe/Berlin", "europe/berlin": "Europe/Berlin", "AMERICA/PORT-AU-PRINCE": "America/Port-au-Prince",
 		"america/argentina/buenos_aires": "America/Argentina/Buenos_Aires", "UTC": "UTC", "utc": "UTC", "antarctica/dumontdurville": "Antarctica/DumontDUrville",

@@ -14,7 +14,7 @@ import (
 )
 
 // Of each thing the last entries are kept, for a year, and what one person changes meanwhile is one.
-func TestLog(t *testing.T) {
+func TestLogKeepsLastEntriesForAYear(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		ctx := t.Context()
 		log, err := history.New(ctx, db)

@@ -9,7 +9,7 @@ import (
 
 // Anyone who starts with an example of the docs starts with a valid file, and every
 // name that there is stands in them.
-func TestDocs(t *testing.T) {
+func TestExamplesOfTheDocsAreValid(t *testing.T) {
 	text, err := os.ReadFile("../docs/manifest.md")
 	if err != nil {
 		t.Fatalf("error %v, want none", err)

@@ -81,8 +81,7 @@ var full = &Manifest{
 	}},
 }
 
-// Everything that a manifest may have arrives, in the order of the file.
-func TestParse(t *testing.T) {
+func TestParseKeepsEverythingInOrder(t *testing.T) {
 	want := Result{Manifest: full, Findings: []Finding{}}
 	if diff := cmp.Diff(want, Parse(fixture(t, "full.yaml"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -193,7 +192,7 @@ func TestEventTags(t *testing.T) {
 	}
 }
 
-func TestType(t *testing.T) {
+func TestEventTypesAreFoundByKey(t *testing.T) {
 	got, ok := full.Events.Type("house_concert")
 	if diff := cmp.Diff(full.Events.Types[1], got); diff != "" || !ok {
 		t.Errorf("found %t (-want +got):\n%s", ok, diff)
@@ -206,7 +205,7 @@ func TestType(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
+func TestMistypedFieldsGetTheNearestName(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"locaton", "location"},
 		{"feature_imgae", "feature_image"},

@@ -9,7 +9,7 @@ import (
 )
 
 // What stops an event from being published, and what does not.
-func TestPublish(t *testing.T) {
+func TestInvalidValuesStopPublishing(t *testing.T) {
 	text5 := CustomField{Key: "f", Label: "F", Type: "text", Constraints: Constraints{MaxLength: 5, Pattern: "^x$"}}
 	area5 := CustomField{Key: "f", Label: "F", Type: "textarea", Constraints: Constraints{MaxLength: 5}}
 	number := CustomField{Key: "f", Label: "F", Type: "number", Constraints: Constraints{Min: new(-1.5), Max: new(10.0)}}

@@ -63,8 +63,7 @@ func TestWriteThrough(t *testing.T) {
 	})
 }
 
-// A write that the platform refuses changes nothing.
-func TestRefused(t *testing.T) {
+func TestRefusedWritesChangeNothing(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
 		var invalid *members.InvalidError
@@ -178,7 +177,7 @@ func TestCreatedBefore(t *testing.T) {
 	})
 }
 
-func TestValidation(t *testing.T) {
+func TestInvalidFieldsAreRejected(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	long := strings.Repeat("x", 192)
 	var null *string

@@ -16,7 +16,7 @@ import (
 )
 
 // One edge at a time compares, and no request for a comparison is lost.
-func TestComparisons(t *testing.T) {
+func TestOneEdgeComparesAtATime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
@@ -111,7 +111,7 @@ func TestWaitingComparisons(t *testing.T) {
 }
 
 // Reconcile changes only members without a pending write, a lease or a newer version.
-func TestReconcile(t *testing.T) {
+func TestReconcileChangesNoPendingRecords(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

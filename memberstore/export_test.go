@@ -15,7 +15,7 @@ import (
 
 // An export has everybody once, with the identifier in one integration, and
 // nobody who is deleted or another site's.
-func TestAll(t *testing.T) {
+func TestExportHasEveryMemberOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

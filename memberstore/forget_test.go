@@ -17,7 +17,7 @@ import (
 
 // Nothing of a removed site is left for the next one of its name, whichever table it
 // was in, and other sites keep all of theirs.
-func TestForget(t *testing.T) {
+func TestRemovedSitesLeaveNoMembers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

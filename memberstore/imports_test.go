@@ -13,7 +13,7 @@ import (
 )
 
 // An interrupted import resumes after the last member that was saved.
-func TestImports(t *testing.T) {
+func TestInterruptedImportsResume(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

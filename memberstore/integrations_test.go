@@ -13,7 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-func TestIntegrations(t *testing.T) {
+func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

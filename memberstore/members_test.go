@@ -14,7 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
-func TestFind(t *testing.T) {
+func TestRecordsAreFoundByEachKey(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		insert(t, store, joe())
@@ -46,7 +46,7 @@ func TestFind(t *testing.T) {
 }
 
 // A member is read by the key that names it, and has a member ID only if the key has one.
-func TestRead(t *testing.T) {
+func TestMembersAreReadByTheirKey(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		insert(t, store, joe())
@@ -68,7 +68,7 @@ func TestRead(t *testing.T) {
 }
 
 // Both databases take the same text: UTF-8 without U+0000.
-func TestText(t *testing.T) {
+func TestBothDatabasesTakeTheSameText(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		for _, bad := range []string{"\xff\xfe", "a\x00b", "\xed\xa0\x80"} {
@@ -171,7 +171,7 @@ func TestInsertRefusesDoubles(t *testing.T) {
 	})
 }
 
-func TestUpdate(t *testing.T) {
+func TestUpdatesAreStoredUnlessOutdated(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		insert(t, store, joe())
@@ -198,7 +198,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-func TestTombstone(t *testing.T) {
+func TestTombstonesFreeEmailAndMemberID(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		m := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})
@@ -250,7 +250,7 @@ func TestTombstone(t *testing.T) {
 	})
 }
 
-func TestLease(t *testing.T) {
+func TestOnlyOneProcessHasTheLease(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, joe())
 		now := time.Now()

@@ -18,7 +18,7 @@ import (
 
 // An email that was sent to the platform without a response stays known through later
 // writes.
-func TestSent(t *testing.T) {
+func TestEmailsSentWithoutResponseStayKnown(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		lingers := func(exceptGUID string) bool {
 			t.Helper()
@@ -72,8 +72,7 @@ func TestSent(t *testing.T) {
 	})
 }
 
-// A record that is to be applied once more is pending until then.
-func TestUnsure(t *testing.T) {
+func TestRecordsToApplyAgainStayPending(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		m := joe()
 		m.Sent, m.SentAt = m.Email, then
@@ -99,7 +98,7 @@ func TestUnsure(t *testing.T) {
 	})
 }
 
-func TestDue(t *testing.T) {
+func TestRecordsAreDueUntilApplied(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		guids := func(now time.Time) (list []string) {
 			members, err := store.Due(t.Context(), "daily", now, 10)
@@ -167,7 +166,7 @@ func TestDue(t *testing.T) {
 	})
 }
 
-func TestRevert(t *testing.T) {
+func TestRefusedWritesAreReverted(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		before := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})

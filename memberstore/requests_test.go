@@ -12,7 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-func TestRequests(t *testing.T) {
+func TestRepeatedRequestsGetTheFirstResponse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 
 // A request is one owner's. Another may take it over once that one has not said for some
 // seconds that it is at it, and then nothing of it can be stored but by the new owner.
-func TestClaims(t *testing.T) {
+func TestRequestsHaveOneOwner(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

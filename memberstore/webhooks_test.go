@@ -14,7 +14,7 @@ import (
 )
 
 // A site has one webhook, even if several edges register it.
-func TestWebhooks(t *testing.T) {
+func TestSitesHaveOneWebhook(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {

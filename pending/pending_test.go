@@ -41,7 +41,7 @@ func (o *outbox) TryNow(_ context.Context, site string) (int, error) {
 
 // All kinds are in one view, in which nothing of a member is but its GUID, and nothing of a registrant but the UUID. Without the members
 // API the view has all else.
-func TestView(t *testing.T) {
+func TestViewHasAllKindsWithoutPersonalData(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		now := at
 		queue, err := work.New(t.Context(), db, zap.NewNop(), func() time.Time { return now })

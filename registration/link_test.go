@@ -16,7 +16,7 @@ import (
 
 // The link of a mail registers the reader whose address it was sent to, for its event, within 24
 // hours, and nobody else for anything.
-func TestLinks(t *testing.T) {
+func TestLinksRegisterTheirRecipientOnly(t *testing.T) {
 	key, made := []byte("a key"), time.Date(2031, 5, 1, 10, 0, 0, 0, time.UTC)
 	good := NewLink(key, "e1", "Jane@exämple.com", made)
 	text, err := base64.RawURLEncoding.DecodeString(good.Token)
@@ -71,7 +71,7 @@ func FuzzLinks(f *testing.F) {
 
 // A guest is invited where they could register, and registers by their link as often as they
 // open it, but not once they have cancelled since.
-func TestInvite(t *testing.T) {
+func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		edges := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 2.0})
 		here, key := edges[0], []byte("a key")

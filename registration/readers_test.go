@@ -326,7 +326,7 @@ func TestOneMemberTakesOnePlace(t *testing.T) {
 }
 
 // Staff page through all who have registered, in order, each once, and find some by words.
-func TestRegistrants(t *testing.T) {
+func TestStaffPageThroughAllRegistrants(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		edges := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 30.0})
 		for n := range 25 {

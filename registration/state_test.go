@@ -25,7 +25,7 @@ func TestStatesAreThoseOfManifests(t *testing.T) {
 
 // A reader is told the truth: the first that fits, of what the event's end, its status, the
 // reader's own registration, the deadline, the places and the access say.
-func TestState(t *testing.T) {
+func TestStateIsTheFirstThatFits(t *testing.T) {
 	now := time.Date(2026, time.May, 4, 18, 0, 0, 0, time.UTC)
 	before, after := now.Add(-time.Second), now.Add(time.Second)
 	open := events.Terms{Access: events.AccessFree, End: after, Deadline: after, Most: 10}

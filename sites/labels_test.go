@@ -12,7 +12,7 @@ import (
 
 // An operator finds the sites of a tenant by their label, page by page, whatever part of it another label
 // is. A removed site leaves no label to the next one of its name.
-func TestLabels(t *testing.T) {
+func TestSitesAreFoundByLabel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)
 		labelled := func(name string, labels ...string) Site {

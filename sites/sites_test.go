@@ -70,7 +70,7 @@ func must(t *testing.T, err error) {
 }
 
 // What an operator adds is kept whole, and one that cannot be had changes nothing.
-func TestAdd(t *testing.T) {
+func TestAddedSitesAreKeptWhole(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)
 		daily, weekly := site("daily", "www.daily.example"), site("weekly")
@@ -135,7 +135,7 @@ func TestAddAtOnce(t *testing.T) {
 
 // Hosts move from one site to another in one step, and a change of what another has
 // changed meanwhile is refused.
-func TestReplace(t *testing.T) {
+func TestHostsMoveBetweenSitesInOneStep(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)
 		must(t, store.Add(t.Context(), site("daily"), site("weekly")))
@@ -161,7 +161,7 @@ func TestReplace(t *testing.T) {
 
 // A removed site is gone at once, its hosts are free, and its name is when nothing of
 // it is left.
-func TestRemove(t *testing.T) {
+func TestRemovedSitesFreeTheirHosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)
 		must(t, store.Add(t.Context(), site("daily"), site("weekly")))
@@ -227,7 +227,7 @@ func TestRemove(t *testing.T) {
 }
 
 // An edge that asks for changes sees each, no matter who made it, and nothing twice.
-func TestChanges(t *testing.T) {
+func TestEdgesSeeEachChangeOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)
 		var seen int64
@@ -304,7 +304,7 @@ func TestChanges(t *testing.T) {
 
 // The database alone gives no key away, and an edge whose secret is another still
 // has the rest.
-func TestSecrets(t *testing.T) {
+func TestStoredKeysNeedTheSecret(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		ctx := t.Context()
 		store := open(t, db, firstSecret)
@@ -363,7 +363,7 @@ func TestSecrets(t *testing.T) {
 }
 
 // A damaged row is one site's trouble, and can be removed.
-func TestDamaged(t *testing.T) {
+func TestDamagedSitesCanBeRemoved(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db, firstSecret)
 		must(t, store.Add(t.Context(), site("daily"), site("weekly")))

@@ -362,8 +362,7 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// A path of this computer is a folder, a zip or a file.
-func TestOpen(t *testing.T) {
+func TestOpenTakesFoldersZipsAndFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path, text string) string {
 		path = filepath.Join(dir, path)
@@ -428,7 +427,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestStatus(t *testing.T) {
+func TestStatusCountsWarnings(t *testing.T) {
 	for n, want := range map[int]string{0: "Valid", 1: "1 warning", 2: "2 warnings"} {
 		if got := Status(n); got != want {
 			t.Errorf("%d: Status = %s, want %v", n, got, want)

@@ -15,7 +15,7 @@ import (
 
 // An operator finds the theme whose repository cannot be read, until it is read again, or until somebody
 // uploads the theme.
-func TestUnread(t *testing.T) {
+func TestUnreadableRepositoriesAreFound(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := themes.NewSQL(t.Context(), db)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // A list has the first findings of each theme and how many there are, however many and however
 // long they are, and knows on what Homepage Curation runs.
-func TestList(t *testing.T) {
+func TestListHasTheFirstFindings(t *testing.T) {
 	each(t, func(t *testing.T, s *Service) {
 		const curated = "manifest_version: 1\nhomepage_curation: {sections: [{key: top, name: Top, slots: [{key: lead, label: Lead, tag: \"#lead\"}]}]}\n"
 		// wrong is a manifest with findings, each of which has a field in it.

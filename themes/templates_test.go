@@ -94,7 +94,7 @@ func TestCheckTemplates(t *testing.T) {
 }
 
 // The files are those of the theme that the manifest is of, wherever that is.
-func TestTemplates(t *testing.T) {
+func TestTemplatesAreThoseOfTheTheme(t *testing.T) {
 	dir := t.TempDir()
 	write := func(file, text string) {
 		t.Helper()

@@ -95,7 +95,7 @@ func stateOf(t testing.TB, s *Service) state {
 
 // What is kept after each upload and refresh, one row one test, and after a file
 // that is ignored entirely.
-func TestTransitions(t *testing.T) {
+func TestLastKnownGoodCopySurvivesFindings(t *testing.T) {
 	tests := []struct {
 		name   string
 		before []Source
@@ -144,7 +144,7 @@ func TestTransitions(t *testing.T) {
 }
 
 // What is stored is what was parsed, in its order; sites and themes are apart.
-func TestStore(t *testing.T) {
+func TestStoreKeepsWhatWasParsed(t *testing.T) {
 	each(t, func(t *testing.T, s *Service) {
 		for _, name := range []string{"z", "a"} {
 			if _, err := s.Take(t.Context(), name, file(warned(name))); err != nil {
@@ -179,7 +179,7 @@ func TestStore(t *testing.T) {
 
 // Nothing of a removed site is left for the next one of its name, not even from an
 // upload that ends later, and other sites keep theirs.
-func TestForget(t *testing.T) {
+func TestRemovedSitesLeaveNoThemes(t *testing.T) {
 	each(t, func(t *testing.T, s *Service) {
 		other := *s
 		other.Site = "other"

@@ -59,7 +59,7 @@ func lines(list []trouble.Site) (text []string) {
 // Each state is found where it is kept, and nothing that is as it should be: what was written a moment
 // ago, what was done, a webhook that is registered, a theme without findings, a platform that responds,
 // and what remains of sites that are gone.
-func TestStates(t *testing.T) {
+func TestSitesInTroubleAreFound(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store := open(t, db)
 		now := db.Now().UnixMilli()

@@ -50,7 +50,7 @@ func TestAskerStays(t *testing.T) {
 
 // Who asked for what is pending is kept with it. Nobody waits for an attempt at a platform that
 // has just not answered, and what was asked for is done all the same.
-func TestAsker(t *testing.T) {
+func TestPendingWorkKeepsWhoAsked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
 		ctx := WithAsker(t.Context(), Asker{Name: "Jane", IsUnanswered: true})

@@ -139,7 +139,7 @@ func (b *bench) wantLeft(what string, want ...string) {
 }
 
 // Work is there exactly if the change is that it is for, is done once, and is gone then.
-func TestTransaction(t *testing.T) {
+func TestWorkIsEnqueuedWithItsChange(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
 		undone := errors.New("undone")
@@ -167,7 +167,7 @@ func TestTransaction(t *testing.T) {
 }
 
 // What fails is tried again after a backoff, not before, and the row says why.
-func TestBackoff(t *testing.T) {
+func TestFailedWorkIsRetriedAfterABackoff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
 		b.stopClock()
@@ -284,7 +284,7 @@ func TestRefusedForGood(t *testing.T) {
 
 // A process that ends in the middle leaves its work to another, which knows that there was an
 // attempt.
-func TestKilled(t *testing.T) {
+func TestKilledProcessesLeaveWorkToOthers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		killed, other := newBench(t, db, "daily"), newBench(t, db, "daily")
 		killed.add("daily", "posts", "1", true)
@@ -411,7 +411,7 @@ func TestSitesThatAreNotServed(t *testing.T) {
 
 // Run does what is due, and waits for what is under way. After it nothing begins, and what is
 // enqueued stays due for another process.
-func TestRun(t *testing.T) {
+func TestRunDoesWhatIsDue(t *testing.T) {
 	b := newBench(t, dbtest.SQLite(t), "daily")
 	for i := range 3 * maxOfSite { // more than are read at once
 		b.add("daily", "posts", strconv.Itoa(i), false)
@@ -439,7 +439,7 @@ func TestRun(t *testing.T) {
 
 // What is pending is counted by kind. Checks and what was refused are none. Nothing is left of
 // a site that is gone.
-func TestCounts(t *testing.T) {
+func TestPendingWorkIsCountedByKind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
 		b.add("daily", "moves", "1", false)

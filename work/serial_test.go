@@ -12,7 +12,7 @@ import (
 
 // Serial work of a site is done one at a time, in the order in which it was asked for; that of
 // another site meanwhile.
-func TestSerial(t *testing.T) {
+func TestSerialWorkIsDoneInOrder(t *testing.T) {
 	b := newBench(t, dbtest.SQLite(t), "daily", "weekly")
 	k := b.kind("posts", "daily", "weekly")
 	k.IsSerial = true

@@ -17,7 +17,7 @@ import (
 )
 
 // The rehearsal finds what is lost or doubled. Otherwise its zeros mean nothing.
-func TestVerify(t *testing.T) {
+func TestRehearsalFindsLostAndDoubledWrites(t *testing.T) {
 	db := dbtest.SQLite(t)
 	if err := eventstest.Fill(t.Context(), db, site, 2, 500); err != nil {
 		t.Fatalf("eventstest.Fill: %v", err)
@@ -76,7 +76,7 @@ func TestVerify(t *testing.T) {
 
 // A goal that is missed in one part of the run is not hidden by the others, and of what fails only what a
 // CRM wrote while something happened is no fault.
-func TestGoals(t *testing.T) {
+func TestMissedGoalsAreNotHidden(t *testing.T) {
 	length := *duration / time.Duration(len(phases))
 	faults := []span{{length, length + time.Second}}
 	many := func(slow int) (list []sample) { // in the first phase all are quick, and in the second some are not
@@ -112,7 +112,7 @@ func TestGoals(t *testing.T) {
 
 // A client asks another edge once, and no third time, when one fails; and takes a refusal of what it
 // asked for as the response.
-func TestRetries(t *testing.T) {
+func TestClientsAskOneOtherEdge(t *testing.T) {
 	var asked [3]int
 	statuses := [3]int{http.StatusServiceUnavailable, http.StatusOK, http.StatusInternalServerError}
 	l := &load{client: newClient(), start: time.Now()}

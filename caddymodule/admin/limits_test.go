@@ -57,7 +57,7 @@ func (v *sent) works(t *testing.T, want ...string) {
 
 // However many requests the tokens of tenants send, the operator's work at once, and a body that does not arrive
 // holds up nobody.
-func TestLimits(t *testing.T) {
+func TestTenantsDoNotHoldUpTheOperator(t *testing.T) {
 	operator := config.NamedToken{Name: "operator"}
 	tenant := func(name string) config.NamedToken {
 		return config.NamedToken{Name: name, Labels: config.Scope{name}}

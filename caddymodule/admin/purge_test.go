@@ -12,7 +12,7 @@ import (
 
 // What a removed site had is seen by nobody who gets its name after it, and one of the
 // configuration that has the name keeps what is its own.
-func TestPurge(t *testing.T) {
+func TestRemovedSitesLeaveNothing(t *testing.T) {
 	edgetest.EachStore(t, func(t *testing.T, store string) {
 		configOf := func(sites string) string {
 			return "{\n{{admin}}\n{{global}}\nlychgate {\nstore " + store + "\n" + sites + "}\n}\nhttp://:{{port}} {\nmembers_api\n}\n"

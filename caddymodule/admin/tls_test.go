@@ -49,7 +49,7 @@ func certificates(t *testing.T, storage string) (hosts []string) {
 
 // Strangers who ask for names that are nobody's over TLS cause neither certificates nor
 // lines in the log, and sites have theirs at the first visit.
-func TestPermission(t *testing.T) {
+func TestOnlyHostsOfSitesGetCertificates(t *testing.T) {
 	var asked atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -156,7 +156,7 @@ func visit(t *testing.T, client *http.Client, edge *caddytest.Edge, host string)
 
 // One block passes each request on to the platform of its site, and nothing of one
 // site is seen at another.
-func TestUpstreams(t *testing.T) {
+func TestRequestsReachThePlatformOfTheirSite(t *testing.T) {
 	server := func(name string) string {
 		server := httptest.NewServer(backend(name))
 		t.Cleanup(server.Close)

@@ -153,7 +153,7 @@ func TestBackupUnderWrites(t *testing.T) {
 }
 
 // Anyone who cannot be given a backup learns why, and what else to keep.
-func TestBackup(t *testing.T) {
+func TestBackupSaysWhyItCannotBeMade(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	file := filepath.Join(folder, "lychgate.db")
 	writeFile(t, folder, "sealed", twoSites{store: "sqlite " + file, lychgate: "secret " + firstSecret}.caddyfile())

@@ -34,7 +34,7 @@ var changing = regexp.MustCompile(`/\S*/lychgate\.db|[0-9.]+ (?:[KMGTP]iB|B)\b|[
 
 // A script learns from the exit code, and people from a line for each check. Nothing
 // is left behind.
-func TestDoctor(t *testing.T) {
+func TestDoctorReportsByExitCodeAndLine(t *testing.T) {
 	dns, err := dnstest.Start(dnstest.Zone(map[string][]string{"gmail.com": {"gmail.com. 300 IN MX 5 gmail-smtp-in.l.google.com."}}))
 	if err != nil {
 		t.Fatalf("dnstest.Start: %v", err)

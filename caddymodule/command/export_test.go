@@ -40,7 +40,7 @@ const (
 )
 
 // A publication gets all its members out, with the member_id that it asks for.
-func TestExport(t *testing.T) {
+func TestExportHasAllMembersOfASite(t *testing.T) {
 	folder, _, store := siteFolder(t, "integration form {\nkey a-key-for-trying-0123456789abcdef\n}")
 	addIntegration(t, store, "crm")
 	list := exportedMembers()

@@ -47,7 +47,7 @@ func membersOf(t *testing.T, store *memberstore.SQL, site, integration string) (
 }
 
 // An operator pushes a file, is told what was refused, and pushes it again.
-func TestPush(t *testing.T) {
+func TestPushSaysWhichRowsWereRefused(t *testing.T) {
 	folder, db, store := siteFolder(t)
 	writeFile(t, folder, "contacts.csv", "\ufeffemail,name,labels,is_subscribed,created_at\r\n"+
 		"jane@example.com,Jane,\"VIP,crm\",TRUE,2020\r\nwrong,Wrong,,,\r\njoe@example.com,'=Joe,,false,\r\nzoe@example.com,Zoe,,maybe,\r\nJANE@example.com,Jane Doe,VIP,,\r\n")

@@ -12,7 +12,7 @@ import (
 
 // An operator who has a guid from the log sees whose it is, and what Ghost does
 // not have yet and why.
-func TestShow(t *testing.T) {
+func TestShowSaysWhatIsPendingAndWhy(t *testing.T) {
 	folder, _, store := siteFolder(t)
 	list := exportedMembers()
 	done, bare, gone := list[0], list[1], list[2]

@@ -85,7 +85,7 @@ func lychgateWith(t *testing.T, folder, input string, args ...string) ran {
 
 // A command answers about the site that it was asked for, without log lines, and
 // says which sites there are.
-func TestSites(t *testing.T) {
+func TestCommandsAnswerAboutTheNamedSite(t *testing.T) {
 	folder, _, _ := siteFolder(t)
 	for args, want := range map[string]ran{
 		"integration list --site weekly": {"NAME  MODE  LIMIT  KEY  LAST USED\n", "", 0},

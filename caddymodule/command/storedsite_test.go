@@ -248,7 +248,7 @@ func TestSitesFromCSV(t *testing.T) {
 }
 
 // An operator changes the secret, and is told which sites need their keys again.
-func TestReseal(t *testing.T) {
+func TestOperatorLearnsWhichSitesNeedKeys(t *testing.T) {
 	folder := t.TempDir()
 	add := func(name string) command {
 		return command{

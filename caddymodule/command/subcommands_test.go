@@ -36,7 +36,7 @@ func TestUnknownCommands(t *testing.T) {
 }
 
 // The help says what Lychgate is to somebody who has not heard of it.
-func TestHelp(t *testing.T) {
+func TestHelpSaysWhatLychgateIs(t *testing.T) {
 	want := `
 Lychgate is a Caddy plugin that stands in front of Ghost publications. It looks
 up the webmail providers of readers, gives a CRM an API for members, reads theme

@@ -16,7 +16,7 @@ import (
 
 // An editor's event becomes a post of the theme, with its template and tags, that readers
 // and calendars find; and is taken back.
-func TestEvents(t *testing.T) {
+func TestEventsBecomePostsThatReadersFind(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m")), key)
 	name := "An evening & <b>more</b> " + h.Unique

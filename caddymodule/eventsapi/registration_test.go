@@ -61,7 +61,7 @@ func signInReader(h *edgetest.Homepage, email string, isPaid bool) string {
 // Through Caddy and with a real Ghost, a reader is told how an event stands for them and
 // registers, a stranger has Ghost asked a bounded number of times, and who was known a moment
 // ago is served while Ghost hangs.
-func TestRegistration(t *testing.T) {
+func TestReadersRegisterWithGhost(t *testing.T) {
 	p := edgetest.StartGhostProxy(t, "registration")
 	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "120 1m")), p.Key)
 	ids := make(map[string]string) // by path

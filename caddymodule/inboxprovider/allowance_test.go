@@ -11,7 +11,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
-func TestAllowance(t *testing.T) {
+func TestEachReaderHasAnAllowance(t *testing.T) {
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.OneSite)
 	refused := func(reader string) bool {
 		got := e.Lookup("gmail.com", reader)

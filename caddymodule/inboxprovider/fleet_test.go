@@ -149,7 +149,7 @@ func (f *fleet) answers(requests int, send func(edge int) int) map[int]int {
 
 // Neither readers nor CRMs get more from three edges than from one, and a domain is
 // looked up once.
-func TestFleet(t *testing.T) {
+func TestEdgesShareAllowancesAndLookups(t *testing.T) {
 	f := startFleet(t)
 	want := map[int]int{200: 10, 429: 20}
 	if diff := cmp.Diff(want, f.answers(30, func(edge int) int { return f.lookUp(edge, "workspace.example", "192.0.2.1") })); diff != "" {

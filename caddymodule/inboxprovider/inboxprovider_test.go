@@ -16,7 +16,7 @@ import (
 
 const message = `{"message":"%[1]s","errors":{"domain":["%[1]s"]}}`
 
-func TestLookup(t *testing.T) {
+func TestLookupsAnswerWithTheProvider(t *testing.T) {
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.OneSite)
 	const kept = "public, max-age=86400"
 	invalid := fmt.Sprintf(message, "The domain is a single word: at least one dot is needed, as in example.com.")

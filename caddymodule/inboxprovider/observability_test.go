@@ -14,7 +14,7 @@ import (
 )
 
 // Log formats and other handlers can use what was answered.
-func TestPlaceholders(t *testing.T) {
+func TestOtherHandlersSeeSiteAndProvider(t *testing.T) {
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.InboxSite{Before: `
 	log
 	log_append site {http.lychgate.site}
@@ -43,7 +43,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsCountLookupsByOutcome(t *testing.T) {
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), edgetest.OneSite)
 	for _, domain := range []string{"gmail.com", "workspace.example", "workspace.example", "mixed.example", "mixed.example", "mixed.example"} {
 		e.Lookup(domain, "192.0.2.1")

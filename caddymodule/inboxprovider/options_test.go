@@ -11,7 +11,7 @@ import (
 )
 
 // Options change what they say, and sites at one edge do not mix.
-func TestOptions(t *testing.T) {
+func TestOptionsOfSitesDoNotMix(t *testing.T) {
 	e := edgetest.StartEdge(t, edgetest.StartDNS(t, edgetest.Zone), `
 {
 	{{global}}

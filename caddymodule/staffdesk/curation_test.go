@@ -17,7 +17,7 @@ import (
 
 // An editor fills the slots of the homepage, and Ghost has just that: the tags of the slots
 // move, and no other changes.
-func TestHomepage(t *testing.T) {
+func TestEditorsFillTheSlotsOfTheHomepage(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(edgetest.SQLiteStore(t), url, key)), key)
 	one := h.AddPost("One", 1, "News", "kept-"+h.Unique)

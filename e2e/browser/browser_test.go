@@ -13,7 +13,7 @@ import (
 
 // What other tests rely on: a tab keeps its session from page to page, takes
 // files, and tells of what its console shows in red.
-func TestTab(t *testing.T) {
+func TestTabKeepsSessionAndTellsConsoleErrors(t *testing.T) {
 	engine, err := Start(t.TempDir())
 	if missing, ok := errors.AsType[NotInstalled](err); ok && os.Getenv("LYCHGATE_TEST_SERVERS") == "" {
 		t.Skip(missing)

@@ -38,7 +38,7 @@ func TestRequestsWhileTyping(t *testing.T) {
 
 // How long a reader waits for the button, once the link has been sent, and once
 // a domain that is not on the list has been typed.
-func TestTimes(t *testing.T) {
+func TestButtonAppearsInTime(t *testing.T) {
 	p := visit(t, sourceForm+formsScript+members)
 	p.fill("jane@gmail.com")
 	p.submit()
@@ -89,7 +89,7 @@ func TestTimes(t *testing.T) {
 
 // The demo page shuts nobody out, whatever is on it. And it is looked at: the
 // pictures are for people.
-func TestDemo(t *testing.T) {
+func TestDemoIsAccessible(t *testing.T) {
 	axe := string(asset(t, "axe.min.js"))
 	for _, look := range []struct {
 		name          string

@@ -56,7 +56,7 @@ func TestDefaultEndpoint(t *testing.T) {
 	}
 }
 
-func TestLanguages(t *testing.T) {
+func TestButtonIsInThePagesLanguage(t *testing.T) {
 	tests := []struct {
 		page, browser string
 		text, lang    string
@@ -170,7 +170,7 @@ const linkStyle = `(() => {
 
 // The button is the same on all pages, since it cannot know what is behind it. A
 // theme may give it other colours, and need not choose that of the words.
-func TestColours(t *testing.T) {
+func TestThemesMayChangeTheButtonsColours(t *testing.T) {
 	const black, white = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
 	for style, want := range map[string][]string{
 		"":                                   {black, white, "8px"},
@@ -246,7 +246,7 @@ func TestPropertySetToNothing(t *testing.T) {
 }
 
 // On paper a link to an inbox means nothing.
-func TestPrint(t *testing.T) {
+func TestButtonIsNotPrinted(t *testing.T) {
 	p := visit(t, element, before(clock), media("type", "print"))
 	p.recipient("jane@gmail.com")
 	diff(t, "placed", "none", js[string](p, "getComputedStyle(find()).display"))

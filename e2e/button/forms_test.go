@@ -129,7 +129,7 @@ func TestFormIsFilledSilently(t *testing.T) {
 }
 
 // Forms of all kinds, on pages of all kinds.
-func TestForms(t *testing.T) {
+func TestMemberFormsGetTheButton(t *testing.T) {
 	const field = `<input name="form" data-members-name><input type="email" data-members-email><button>Go</button>`
 	for name, test := range map[string]struct {
 		html  string

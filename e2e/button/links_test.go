@@ -9,7 +9,7 @@ import (
 const intent = "intent:#Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;package="
 
 // Whole links, so that a change to any of them is seen.
-func TestLinks(t *testing.T) {
+func TestLinksSearchTheInboxOfTheRecipient(t *testing.T) {
 	tests := []struct {
 		recipient, sender string
 		desktop, android  string // no android: as on the desktop

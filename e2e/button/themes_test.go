@@ -107,7 +107,7 @@ var besides = []string{"slots of its own", "in a list", "in a custom element", "
 
 // Whatever a theme says of its forms and what is in them, they do not notice the
 // button, and it is below them, whole, and nowhere else.
-func TestThemes(t *testing.T) {
+func TestButtonDoesNotDisturbForms(t *testing.T) {
 	for name := range hostile {
 		t.Run(name, func(t *testing.T) {
 			sent := themePage(t, name, "")

@@ -46,7 +46,7 @@ func sky(t *testing.T) []byte {
 // An editor finds the events in Ghost Admin, types one with a picture that is cut and
 // uploaded to Ghost, and publishes it: readers find its page, with the theme's template.
 // Then it is cancelled, unpublished and deleted, and the post stays.
-func TestEvents(t *testing.T) {
+func TestEditorPublishesAndCancelsAnEvent(t *testing.T) {
 	s := newSite(t, "", options{})
 	p := s.signIn(owner)
 	hasEntry(t, p)

@@ -135,7 +135,7 @@ var calendarCases = []struct {
 
 // Calendar programs read from our files what the editor wrote. Three libraries stand for
 // them, none of which wrote the files.
-func TestCalendars(t *testing.T) {
+func TestCalendarProgramsReadOurFiles(t *testing.T) {
 	s := newSite(t, "")
 	var all []entry
 	for _, c := range calendarCases {

@@ -13,7 +13,7 @@ import (
 )
 
 // A reader sees when the event is, where, and what they can do, in each of these.
-func TestElement(t *testing.T) {
+func TestElementShowsWhenAndWhere(t *testing.T) {
 	usual := browser.Look{Width: 1280, Height: 900}
 	full := map[string]string{
 		"reader-time": "Thursday, May 1, 2031, 1:00 – 3:00 PM\nEastern Daylight Time", "event-time": "Thursday, May 1, 2031, 7:00 – 9:00 PM · Central European Summer Time",

@@ -72,7 +72,7 @@ func (s *site) editPost(e event, field, value string) {
 }
 
 // A reader sees all that the editor wrote, in a page of the example theme, and as text.
-func TestPages(t *testing.T) {
+func TestPageShowsAllThatTheEditorWrote(t *testing.T) {
 	s := newSite(t, "")
 	s.keepMessages(map[string]string{"login_required_free": "Come in. <b>Free</b>"})
 	webinar := s.publish("webinar", everyField(s.base))
@@ -148,8 +148,7 @@ func TestPages(t *testing.T) {
 	diff(t, "the console", []string{}, problems)
 }
 
-// A Ghost in a subdirectory has the same theme.
-func TestSubdirectory(t *testing.T) {
+func TestThemeIsTheSameInASubdirectory(t *testing.T) {
 	s := newSite(t, "/blog")
 	s.keepMessages(map[string]string{"login_required_free": "Come in."})
 	s.publish("meetup", map[string]any{"name": "A day", "slug": "a-day", "event_date": "2031-12-31", "location": "The Pier", "access": "free"})
@@ -224,7 +223,7 @@ func (s *site) list(p *browser.Page) {
 
 // Each reader gets the text for their state: the editors', or the theme's where they have
 // written none.
-func TestMessages(t *testing.T) {
+func TestReadersGetTheTextForTheirState(t *testing.T) {
 	s := newSite(t, "")
 	states := make(map[string]string)
 	for _, state := range []string{"can_register", "login_required_free", "login_required_paid", "upgrade_required", "registration_closed"} {

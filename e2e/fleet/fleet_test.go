@@ -52,7 +52,7 @@ func TestHAProxy(t *testing.T) {
 }
 
 // Docker Compose understands both files. One edge builds the image of all: of several that export it at once, one fails.
-func TestCompose(t *testing.T) {
+func TestComposeUnderstandsBothFiles(t *testing.T) {
 	environment := []string{"ACME_EMAIL=ops@example.com", "GHOST_URL=https://news.example.com", "ADDRESS=10.0.0.11", "BALANCERS=10.0.0.5/32", "REDIS_ADDRESS=10.0.0.7:6379"}
 	for file, want := range map[string]map[string]bool{
 		"compose.yaml":      {"edge1": true, "edge2": false, "edge3": false},
@@ -80,7 +80,7 @@ func TestCompose(t *testing.T) {
 
 // What `kubectl apply -k` sends to a cluster has no field that Kubernetes does not know, and its parts refer to
 // parts that are there.
-func TestKubernetes(t *testing.T) {
+func TestKubernetesKnowsAllFields(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(example)); err != nil {
 		t.Fatalf("os.CopyFS: %v", err)

@@ -20,7 +20,7 @@ var beyond = regexp.MustCompile("is used before|is that of an earlier custom fie
 
 // An editor that completes and checks by the schema is right about each file
 // that the validator's tests have.
-func TestSchema(t *testing.T) {
+func TestSchemaAgreesWithTheValidator(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/manifest.schema.json")
 	if err != nil {
 		t.Fatalf("jsonschema.NewCompiler().Compile: %v", err)

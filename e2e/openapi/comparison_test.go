@@ -83,7 +83,7 @@ func header(name string, values ...string) func(*exchange) {
 }
 
 // Whatever is wrong with a response is found, and nothing else.
-func TestComparison(t *testing.T) {
+func TestWrongResponsesAreFound(t *testing.T) {
 	tests := []struct {
 		name   string
 		base   func() *exchange
@@ -215,7 +215,7 @@ func TestComparison(t *testing.T) {
 
 // What is documented and was not seen is a finding each, and so is what the
 // edge answers wrong, once however often.
-func TestReport(t *testing.T) {
+func TestReportHasEachFindingOnce(t *testing.T) {
 	c := newTestComparison(t, edgeServer)
 	documented := len(c.documented())
 	if documented < 40 {

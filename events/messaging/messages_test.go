@@ -13,7 +13,7 @@ import (
 )
 
 // Each language of the inbox button has each message, a sentence of its own.
-func TestPhrases(t *testing.T) {
+func TestEachLanguageHasEachMessage(t *testing.T) {
 	script, err := os.ReadFile("../../web/inbox-button.js")
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
@@ -43,7 +43,7 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
+func TestMessagesFitStateAndReason(t *testing.T) {
 	for _, test := range []struct {
 		language string
 		state    State
@@ -67,7 +67,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-func TestLanguage(t *testing.T) {
+func TestLanguageTagsFindTheirMessages(t *testing.T) {
 	for _, test := range []struct {
 		tag, want string
 		ok        bool

@@ -9,7 +9,7 @@ import (
 )
 
 // Text that is not Unicode is refused rather than read as something else.
-func TestUnmarshal(t *testing.T) {
+func TestTextThatIsNotUnicodeIsRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		`"Jäne"`:                   "Jäne",
 		`"\u00e4"`:                 "ä",

@@ -147,7 +147,7 @@ func TestSessionsThatAreNotValid(t *testing.T) {
 }
 
 // Staff may do here what the platform lets them do, whatever it calls their roles.
-func TestPermissions(t *testing.T) {
+func TestStaffMayDoWhatThePlatformAllows(t *testing.T) {
 	type allowed struct {
 		Manage error
 		Upload bool

@@ -161,7 +161,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 }
 
 // Every response keeps scripts of others out, and pages and redirections are kept nowhere.
-func TestHeaders(t *testing.T) {
+func TestHeadersKeepScriptsOfOthersOut(t *testing.T) {
 	h := newHarness(t)
 	const (
 		csp   = "default-src 'none'; script-src 'nonce-NONCE'; style-src 'nonce-NONCE'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -261,7 +261,7 @@ func TestScriptsOfOthers(t *testing.T) {
 }
 
 // Of a HEAD a browser learns what a GET would answer, and gets no page.
-func TestHead(t *testing.T) {
+func TestHeadAnswersAsGetWithoutAPage(t *testing.T) {
 	h := newHarness(t)
 	h.Declare(desktest.Top)
 	address := h.serve() + path

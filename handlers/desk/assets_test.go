@@ -20,7 +20,7 @@ import (
 )
 
 // A page loads one script and one style, which a browser keeps until they change.
-func TestAssets(t *testing.T) {
+func TestBrowsersKeepAssetsUntilTheyChange(t *testing.T) {
 	h := newHarness(t)
 	address := h.serve()
 	page := h.get("themes", "Owner")
@@ -167,7 +167,7 @@ func TestPagesStaySmall(t *testing.T) {
 
 // Staff who have chosen dark or light in the platform's own admin have the desk in it too. For others it
 // is as the system is.
-func TestScheme(t *testing.T) {
+func TestDeskHasTheColourSchemeOfStaff(t *testing.T) {
 	for scheme, want := range map[string][]string{"": {"light dark", "desk.css"}, "dark": {"dark", "desk-dark.css"}, "light": {"light", "desk-light.css"}} {
 		h := newHarness(t)
 		member := platformtest.Staff["editor"]

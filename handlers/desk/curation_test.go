@@ -150,7 +150,7 @@ func TestCurationPage(t *testing.T) {
 }
 
 // The form beside what was done takes it back.
-func TestUndo(t *testing.T) {
+func TestUndoRestoresTheSlots(t *testing.T) {
 	for name, fields := range map[string][]string{
 		"a choice":         {"slot", "top/lead", "post", "3"},
 		"a cleared slot":   {"slot", "top/second", "post", ""},
@@ -183,7 +183,7 @@ func TestUndo(t *testing.T) {
 
 // The picker offers what the manifest says: the newest posts or a search, of published posts
 // with a tag or of all.
-func TestPicker(t *testing.T) {
+func TestPickerOffersWhatTheManifestSays(t *testing.T) {
 	h := newsroom(t)
 	for i, title := range []string{"Bridges, old", "Bridges, new", "Roads"} {
 		h.Publish("n"+title, title, "news")
@@ -291,7 +291,7 @@ func TestSeveralHolders(t *testing.T) {
 }
 
 // All other slots are offered to move a post to, with what they hold.
-func TestMover(t *testing.T) {
+func TestPostsCanMoveToAllOtherSlots(t *testing.T) {
 	h := newsroom(t)
 	const want = "All slots Move the post of Lead story The first" + by + "Swap it with the post of another slot, or move it to an empty one. " +
 		"Top stories Second story The second Swap with Second story More News No post yet Move here to News Odd key No post yet Move here to Odd key"
@@ -464,7 +464,7 @@ func TestManyPagesAtOnce(t *testing.T) {
 
 // Somebody who activates a theme on the page of themes goes on to its slots, not to those of
 // the theme before.
-func TestActivated(t *testing.T) {
+func TestSlotsAreThoseOfTheActivatedTheme(t *testing.T) {
 	h := newsroom(t)
 	before := h.get("curation", "Editor").Status
 	h.Ghost.Themes = []platform.InstalledTheme{{Name: "nightly"}, {Name: "source", IsActive: true}}

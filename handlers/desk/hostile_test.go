@@ -240,7 +240,7 @@ func isOfSite(address string) bool {
 
 // A picture is shown, in a small size, where the site itself has the pictures of posts. Of others the browser
 // asks nobody: nobody learns who edits when, and no address that does something is opened.
-func TestPictures(t *testing.T) {
+func TestPicturesOfOtherHostsAreNotLoaded(t *testing.T) {
 	h := newHarness(t)
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")

@@ -13,7 +13,7 @@ import (
 )
 
 // Whatever language has messages has the words of buttons too, all of them.
-func TestLabels(t *testing.T) {
+func TestEachLanguageHasAllLabels(t *testing.T) {
 	for language := range strings.FieldsSeq("ar cs da de en es fi fr he it ja ko nb nl no pl pt ru sv tr uk zh") {
 		if _, ok := messaging.Language(language); !ok {
 			t.Errorf("%s has no messages", language)

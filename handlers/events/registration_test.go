@@ -134,7 +134,7 @@ func (d *door) ask(method, target, cookie string, header ...string) (told, http.
 const guestTold = `{"state":"login_required_free","message":"This event is for members. Sign in or sign up to register.","places_left":1,"deadline":null,"registered_at":null}`
 
 // Each of a reader's questions has its response: whether they may, are, or why not.
-func TestRegistration(t *testing.T) {
+func TestReadersLearnWhetherTheyMayRegister(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1,"platform_url":"https://example.com/room"}`)
 	const party = "/events/party/registration"
 	const jane = "session=jane"

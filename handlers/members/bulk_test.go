@@ -19,7 +19,7 @@ import (
 
 // However the response to a change of many members ends, if it was one of success, the
 // members are compared.
-func TestPass(t *testing.T) {
+func TestBulkChangesStartAComparison(t *testing.T) {
 	status := func(code int) api.Next {
 		return func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(code); return nil }
 	}

@@ -318,7 +318,7 @@ func TestScansEnd(t *testing.T) {
 
 // A site has half of the scans at most, and one that waits gets its turn when another
 // ends.
-func TestScans(t *testing.T) {
+func TestSitesHaveHalfOfTheScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scans := limiter.New(3, 2)
 		for i, want := range []bool{true, true, false} {

@@ -23,7 +23,7 @@ import (
 // aGhost is a site whose platform is Ghost.
 var aGhost = &api.Site{Kind: ghost.Kind, Platform: new(ghost.Client)}
 
-func TestChanges(t *testing.T) {
+func TestChangesOfThemesAreDetected(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/ghost/api/admin/themes/upload/":                                   true,
 		"/ghost/api/admin/themes/upload":                                    true,

@@ -14,7 +14,7 @@ import (
 
 // Anyone who uploads a theme with findings is told what becomes of event types and of Homepage
 // Curation, and of each finding where it is.
-func TestNotice(t *testing.T) {
+func TestUploadersAreToldOfFindings(t *testing.T) {
 	declared := &manifest.Manifest{Events: &manifest.Events{}, Curation: &manifest.Curation{}}
 	finding := manifest.Finding{Field: "events.types", Message: "wrong", Severity: manifest.Error, Line: 3}
 	noted := []platform.NoticedFinding{{Where: "events.types, line 3", Message: "wrong"}}

@@ -18,7 +18,7 @@ import (
 )
 
 // An operator reads who changed what in one line, and a line without an actor has no empty one.
-func TestLine(t *testing.T) {
+func TestLinesSayWhoChangedWhat(t *testing.T) {
 	var lines strings.Builder
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{LevelKey: "level", MessageKey: "msg", EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeTime: zapcore.RFC3339TimeEncoder})
 	log := audit.To(zap.New(zapcore.NewCore(encoder, zapcore.AddSync(&lines), zapcore.InfoLevel)))
@@ -38,7 +38,7 @@ func TestLine(t *testing.T) {
 
 // What a command has changed is logged once, in the order of the changes, by whichever edge comes
 // first; also when there is more than fits in a transaction.
-func TestKept(t *testing.T) {
+func TestChangesByCommandsAreLoggedOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		const many = 1201
 		var want []string

@@ -10,7 +10,7 @@ import (
 
 // Edges whose clocks are half a minute apart agree on when a lease is over and what is
 // due: otherwise two would write one member at the same time.
-func TestNow(t *testing.T) {
+func TestEdgesAgreeOnTheTime(t *testing.T) {
 	const apart = 30 * time.Second
 	db := dbtest.Postgres(t)
 	for name, off := range map[string]time.Duration{"ahead": apart, "behind": -apart, "right": 0} {

@@ -56,7 +56,7 @@ func TestClosedConnections(t *testing.T) {
 
 // While a replica takes the place of the server, callers wait for it, and nobody is told of a failure.
 // While there is no server for longer, nobody waits.
-func TestFailover(t *testing.T) {
+func TestCallersWaitForAReplica(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
 		testFailover(t, outage{700 * time.Millisecond, 5 * time.Second, time.Second}, func(source string) string { return source })
 	})

@@ -14,7 +14,7 @@ import (
 
 // Each outage is waited out for two seconds, and none for longer, no matter what failed before. A server that
 // refuses a connection is not waited for.
-func TestReconnector(t *testing.T) {
+func TestOutagesAreWaitedOutForTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failure error
 		r := &reconnector{Connector: connector(func(ctx context.Context) (driver.Conn, error) {

@@ -12,7 +12,7 @@ import (
 
 // A query counts its arguments over all parts, and a search has eight words at most, in which
 // nothing stands for other text.
-func TestQuery(t *testing.T) {
+func TestQueryCountsArgumentsOverAllParts(t *testing.T) {
 	var q database.Query
 	q.Add(`SELECT 1 FROM events WHERE site = ? AND `, "daily")
 	q.AddIn("id", []string{"a", "b"})

@@ -37,7 +37,7 @@ func connPair(t *testing.T) (client, server net.Conn) {
 }
 
 // Whether a connection is quiet is known at once, also while another reads from it.
-func TestQuiet(t *testing.T) {
+func TestQuietConnectionsAreKnownAtOnce(t *testing.T) {
 	client, server := connPair(t)
 	read := make(chan error, 1)
 	go func() {

@@ -22,7 +22,7 @@ func notes(t *testing.T) string {
 }
 
 // Anyone who names a source that cannot be one is told the path and what to write.
-func TestCheck(t *testing.T) {
+func TestInvalidSourcesAreExplained(t *testing.T) {
 	folder, text := t.TempDir(), notes(t)
 	empty := filepath.Join(t.TempDir(), "empty.db")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

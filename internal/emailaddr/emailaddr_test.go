@@ -11,7 +11,7 @@ import (
 
 // Addresses that look alike are not one, or a caller who knows one could change the
 // other's record.
-func TestKey(t *testing.T) {
+func TestAddressesThatLookAlikeDiffer(t *testing.T) {
 	for _, one := range [][]string{
 		{"jane@example.com", "Jane@Example.com", "JANE@EXAMPLE.COM"},
 		{"jane@exämple.com", "JANE@EXÄMPLE.COM", "jane@xn--exmple-cua.com", "jane@XN--EXMPLE-CUA.com"},
@@ -64,7 +64,7 @@ func TestKeyProperties(t *testing.T) {
 	})
 }
 
-func TestForms(t *testing.T) {
+func TestFormsHaveBothSpellingsOfADomain(t *testing.T) {
 	for address, want := range map[string][]string{
 		"Jane@Example.com":        {"Jane@Example.com"},
 		"jane@exämple.com":        {"jane@exämple.com", "jane@xn--exmple-cua.com"},

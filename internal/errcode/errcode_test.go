@@ -10,7 +10,7 @@ import (
 )
 
 // An error keeps its description when it is wrapped, and is equal to no other.
-func TestOf(t *testing.T) {
+func TestWrappedErrorsKeepTheirDescription(t *testing.T) {
 	gone := New(Gone, "the post is gone", "There is no such post.")
 	tooMany := NewWait(Busy, time.Second, "too many", "Wait a second.")
 	for _, test := range []struct {

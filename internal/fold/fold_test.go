@@ -7,7 +7,7 @@ import (
 )
 
 // Words are found as they are typed on a keyboard without their letters.
-func TestText(t *testing.T) {
+func TestWordsAreFoundWithoutTheirAccents(t *testing.T) {
 	got := make(map[string]string)
 	want := map[string]string{
 		"naïve": "naive", "STRASSE": "strasse", "Straße": "strasse", "GROẞ": "gross", "Smørrebrød": "smorrebrod", "Œuvre": "oeuvre", "Łódź": "lodz",

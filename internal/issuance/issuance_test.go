@@ -11,7 +11,7 @@ import (
 
 // After a failure no client waits for the next attempt. An authority that allows five failures in an hour
 // is asked as often, so that it issues the certificate once it can.
-func TestPause(t *testing.T) {
+func TestClientsDoNotWaitAfterAFailure(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	l := issuance.New(func() time.Time { return now })
 	begin := now

@@ -18,7 +18,7 @@ const limit = 2 * time.Second
 
 // Platforms that hang take the quick part for its limit only. Those for which there is
 // no slot in the slow part are cut off.
-func TestBulkhead(t *testing.T) {
+func TestPlatformsThatHangLeaveTheQuickPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bulkhead := limiter.NewBulkhead(4, 2, limit)
 		begin := time.Now()

@@ -87,7 +87,7 @@ func TestAcquireInOrder(t *testing.T) {
 }
 
 // Close waits for what is under way, and nothing begins meanwhile.
-func TestClose(t *testing.T) {
+func TestCloseWaitsForWorkUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter.New(0, 0)
 		if !l.TryAcquire("a") {

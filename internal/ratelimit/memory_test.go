@@ -20,7 +20,7 @@ func newMemory(t testing.TB, cfg MemoryConfig) *Memory {
 	return m
 }
 
-func TestMemory(t *testing.T) {
+func TestRateLimitHoldsInMemory(t *testing.T) {
 	testLimiter(t, func(t testing.TB, limit Limit, clock *clock) Limiter {
 		return newMemory(t, MemoryConfig{Limit: limit, Clock: clock.now})
 	})

@@ -66,7 +66,7 @@ func (f *fleet) Take(ctx context.Context, key Key) time.Duration { return f.edge
 func (f *fleet) Wait(ctx context.Context, key Key) time.Duration { return f.edge().Wait(ctx, key) }
 
 // A limiter in Redis keeps the contract, for one edge and for several that share it.
-func TestShared(t *testing.T) {
+func TestRateLimitHoldsForEdgesWithRedis(t *testing.T) {
 	client := newClient(t, redistest.Start(t))
 	for _, edges := range []int{1, 3} {
 		t.Run(fmt.Sprint(edges, " edges"), func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 // What is kept is bounded, is forgotten after its time, and is never undone by a slower read.
-func TestCache(t *testing.T) {
+func TestCacheIsBoundedAndForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New[int, string](3, time.Second)
 		for n := range 10 {

@@ -122,7 +122,7 @@ var modes = []struct {
 
 // Whatever comes from Redis's address, the process lives, and the same client works once a
 // Redis answers there. A panic in any goroutine would end this test's process.
-func TestHostile(t *testing.T) {
+func TestHostileResponsesEndNoProcess(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			tests := make(map[string]map[string]string)

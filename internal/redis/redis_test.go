@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { wait.Goroutines(m) }
 
 // A mistake is found before Caddy starts, and no password is in what is said of it.
-func TestCheck(t *testing.T) {
+func TestInvalidURLsAreExplainedWithoutPasswords(t *testing.T) {
 	for address, want := range map[string]string{
 		"redis://127.0.0.1:6379":                                                 "",
 		"redis://user:s3cret@redis.example.com/2":                                "",
@@ -184,7 +184,7 @@ func (p *proxy) copyReplies(client, server net.Conn) {
 }
 
 // Nobody waits for longer than readers notice, unless somebody says so.
-func TestPatience(t *testing.T) {
+func TestRequestsWaitFiftyMillisecondsByDefault(t *testing.T) {
 	server := redistest.Start(t)
 	client, err := New(Config{URL: "redis://" + server.Address})
 	if err != nil {
@@ -198,7 +198,7 @@ func TestPatience(t *testing.T) {
 
 // No fault of Redis's makes anybody fail or wait, beyond those who ask at that moment.
 // It is said once, and Redis is asked again soon after it is back.
-func TestFaults(t *testing.T) {
+func TestRedisIsAskedAgainAfterFaults(t *testing.T) {
 	tests := []struct {
 		name        string
 		fault, heal func(*redistest.Server, *proxy)
@@ -280,7 +280,7 @@ func TestManyCallersOfARedisThatHangs(t *testing.T) {
 }
 
 // After a failover behind one address the edges find the Redis that takes writes.
-func TestFailover(t *testing.T) {
+func TestFailoverLeadsToTheWritableRedis(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	p := newProxy(t, first.Address)
 	client, _ := start(t, p.address)
@@ -326,7 +326,7 @@ func TestSlowConnecting(t *testing.T) {
 }
 
 // The rights that docs/fleet.md names are enough.
-func TestPermissions(t *testing.T) {
+func TestDocumentedRightsAreEnough(t *testing.T) {
 	server := redistest.Start(t)
 	if said := server.Command("ACL SETUSER caddy on >pw resetkeys ~lychgate:* -@all +hello +auth +ping +select +client +eval +evalsha +get +set +del +pttl +time"); said != "OK" {
 		t.Fatalf("Redis says %q, want OK", said)
@@ -366,7 +366,7 @@ func TestStartWithoutRedis(t *testing.T) {
 }
 
 // A configuration whose Redis hangs is left without waiting long for it.
-func TestClose(t *testing.T) {
+func TestCloseDoesNotWaitForRedis(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	client, err := New(Config{URL: "redis://" + server.Address})

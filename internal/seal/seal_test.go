@@ -25,7 +25,7 @@ func keyring(t *testing.T, secrets ...string) *Keyring {
 
 // What is sealed opens with its secret and for its site alone, also while the secret is
 // being changed.
-func TestOpen(t *testing.T) {
+func TestSealedTextOpensForItsSiteOnly(t *testing.T) {
 	sealed := keyring(t, first).Seal("key", "daily")
 	if strings.Contains(sealed, "key") || sealed == keyring(t, first).Seal("key", "daily") {
 		t.Errorf("sealed as %q, twice", sealed)

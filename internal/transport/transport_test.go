@@ -116,7 +116,7 @@ func get(client *http.Client, method, address string) string {
 
 // Whatever a server sends beside a response, no byte of it is logged or in an error, the
 // response before it is whole, and the connection is ended.
-func TestUnsolicited(t *testing.T) {
+func TestUnsolicitedBytesAreNeverShown(t *testing.T) {
 	const failed = "error"
 	for name, test := range map[string]struct {
 		method, first, each, want string
@@ -228,7 +228,7 @@ func TestBytesOnIdleConnection(t *testing.T) {
 }
 
 // What HTTP/1.1 allows comes through as it was sent, and connections are used again.
-func TestResponses(t *testing.T) {
+func TestResponsesComeThroughAsSent(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 64<<10)
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -326,7 +326,7 @@ func TestResponses(t *testing.T) {
 
 // HTTPS goes through the proxy of the environment, as it did; what the proxy says stays out of
 // errors too.
-func TestProxy(t *testing.T) {
+func TestHTTPSGoesThroughTheProxy(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "through") }))
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig

@@ -15,7 +15,7 @@ import (
 
 // A platform that is away for long fills no log, and neither do many platforms. Each
 // message and each site has lines of its own.
-func TestWarn(t *testing.T) {
+func TestRepeatedWarningsFillNoLog(t *testing.T) {
 	now := time.Unix(0, 0)
 	core, logs := observer.New(zap.WarnLevel)
 	log := warnings.New(zap.New(core), func() time.Time { return now })

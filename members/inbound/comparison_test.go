@@ -93,7 +93,7 @@ func same(b *membertest.Bench) {
 
 // A comparison finds all changes on the platform that had no webhook event, and does not
 // undo pending writes.
-func TestCompare(t *testing.T) {
+func TestComparisonFindsChangesWithoutWebhookEvents(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		for i := range 20 {
 			b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i), name("Before"), func(f *members.Fields) { f.Labels = &[]string{"VIP"} }))

@@ -12,7 +12,7 @@ import (
 
 // However a member is deleted, others are told by which email they knew the member, once the
 // platform does not have the member, and not of those who stay.
-func TestDeletions(t *testing.T) {
+func TestDeletionsAreToldByEmail(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ids := make(map[string]string)
 		for n := range 5 {

@@ -20,7 +20,7 @@ import (
 
 // An import adds all members of the platform and updates known ones. A member with a
 // pending delete does not come back.
-func TestImport(t *testing.T) {
+func TestImportAddsAndUpdatesAllMembers(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		ctx := t.Context()
 		known := b.Record(b.Create(byEmail, with("known@example.com")))

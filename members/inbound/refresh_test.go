@@ -16,8 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// A refresh stores changes by the platform's staff.
-func TestRefresh(t *testing.T) {
+func TestRefreshStoresChangesByStaff(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*platform.Member)

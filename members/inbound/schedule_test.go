@@ -32,7 +32,7 @@ func (c *clock) pass(d time.Duration) {
 
 // A task runs when it is due or requested, but not before its rest is over. A request
 // during a run causes another run.
-func TestSchedule(t *testing.T) {
+func TestTasksRunWhenDueOrRequested(t *testing.T) {
 	c := &clock{now: time.Unix(1, 0)}
 	s := newSchedule(c.Now)
 	const next, rest = time.Minute, 10 * time.Second

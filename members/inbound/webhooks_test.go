@@ -35,7 +35,7 @@ func withWebhooks(b *membertest.Bench) inbound.Site {
 
 // A webhook event updates its member. Events to an old address are accepted until the
 // platform has the new one.
-func TestWebhooks(t *testing.T) {
+func TestWebhookEventsUpdateTheirMember(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
 		ctx := t.Context()
@@ -159,7 +159,7 @@ func TestCatchUp(t *testing.T) {
 }
 
 // A failed refresh is retried. The number of waiting events is bounded.
-func TestEvents(t *testing.T) {
+func TestFailedRefreshesAreRetried(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.Break(platformtest.ErrDown)
 	b.Sync.AddEvent(membertest.Site, "p-1")

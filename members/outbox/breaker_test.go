@@ -41,7 +41,7 @@ func open(b *membertest.Bench) {
 // While the platform does not answer, writes are queued without being tried. One write
 // at a time is tried as a probe, less and less often. Once one succeeds, all of them
 // are sent, whenever they were due.
-func TestBreaker(t *testing.T) {
+func TestWritesQueueWhileThePlatformIsAway(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byEmail, with("kept@example.com", name("Before")))
 		n := asked(b, platformtest.ErrDown)

@@ -228,7 +228,7 @@ func deliverAll(t *testing.T, down, hanging int, meanwhile func(*outbox.Outbox, 
 }
 
 // Platforms that are down or hang delay the writes to others by little.
-func TestFairness(t *testing.T) {
+func TestPlatformsThatHangDelayOthersLittle(t *testing.T) {
 	alone, _ := deliverAll(t, 0, 0, nil)
 	median := alone[len(alone)/2]
 	tests := []struct {

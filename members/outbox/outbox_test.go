@@ -211,7 +211,7 @@ func TestRemovedOnThePlatform(t *testing.T) {
 	})
 }
 
-func TestRun(t *testing.T) {
+func TestRunDeliversPendingWrites(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	o := outbox.New(outbox.Config{Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{membertest.Site: b.Platform}), Logger: zap.NewNop()})
 	ctx, cancel := context.WithCancel(t.Context())

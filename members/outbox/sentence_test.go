@@ -12,7 +12,7 @@ import (
 )
 
 // Staff are told in sentences why a write is pending, without the errors of networks and servers.
-func TestSentence(t *testing.T) {
+func TestStaffReadWhyAWriteIsPending(t *testing.T) {
 	for problem, want := range map[string]string{
 		"": "",
 		"asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused": work.Unanswered,

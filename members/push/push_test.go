@@ -77,7 +77,7 @@ func dryRun(c *push.Config) { c.DryRun = true }
 
 // Members are created and changed on both sides, what is refused is said with its line,
 // and a second push of the same does nothing.
-func TestPush(t *testing.T) {
+func TestPushCreatesAndChangesMembers(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Create(byEmail, with("known@example.com", name("Known")))
 		b.Platform.Members["p-staff"] = platform.Member{ID: "p-staff", Email: "staff@example.com", Name: "Staff", Status: "free"}

@@ -367,7 +367,7 @@ func TestEndlessEventPosts(t *testing.T) {
 }
 
 // The language of the publication is a tag, whatever a Ghost calls the setting, or none.
-func TestLanguage(t *testing.T) {
+func TestPublicationLanguageIsATagOrNone(t *testing.T) {
 	for settings, want := range map[string]string{
 		`{"key":"lang","value":"en"},{"key":"locale","value":"pt-BR"}`: "pt-BR",
 		`{"key":"lang","value":"de"}`:                                  "de",

@@ -87,7 +87,7 @@ func textOf(err error) string {
 }
 
 // The version is Ghost's own, and its clock is this machine's.
-func TestExamine(t *testing.T) {
+func TestExamineTellsVersionAndClock(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	got, err := client.Examine(t.Context())
 	if err != nil || !strings.HasPrefix(got.Name, "Ghost ") || got.Ahead.Abs() > time.Minute {

@@ -227,7 +227,7 @@ func TestRealGhost(t *testing.T) {
 
 // What a Ghost in trouble answers says nothing about the member. These are the
 // faults that the real one cannot be made to show.
-func TestTrouble(t *testing.T) {
+func TestFaultsOfGhostAreNoRefusals(t *testing.T) {
 	const jwt = `{"errors":[{"message":"Invalid token","type":"BadRequestError","code":"INVALID_JWT"}]}`
 	tests := []struct {
 		name   string
@@ -274,7 +274,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func TestTimeout(t *testing.T) {
+func TestRequestsEndAtTheTimeout(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer server.Close()
@@ -303,7 +303,7 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-func TestQuote(t *testing.T) {
+func TestQuotesInFiltersAreEscaped(t *testing.T) {
 	if got := quote(`"o'neil\@x`); got != `'\"o\'neil\@x'` {
 		t.Errorf("quote = %v, want `'\\\"o\\'neil\\@x'`", got)
 	}

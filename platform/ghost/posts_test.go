@@ -293,7 +293,7 @@ func TestPostsHoldUpNoMembers(t *testing.T) {
 
 // A post that somebody edits meanwhile is read anew, a few times, and so is one whose tags
 // Ghost's database could not change.
-func TestCollision(t *testing.T) {
+func TestPostsEditedMeanwhileAreReadAnew(t *testing.T) {
 	for response, status := range map[string]int{collided: http.StatusConflict, undone: http.StatusInternalServerError} {
 		for collisions, fails := range map[int]bool{0: false, maxCollisions - 1: false, maxCollisions: true} {
 			left := collisions

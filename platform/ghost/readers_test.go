@@ -44,7 +44,7 @@ func TestReaderSession(t *testing.T) {
 }
 
 // What a Ghost says of a session is who somebody is, nobody, or unknown: never somebody else.
-func TestReader(t *testing.T) {
+func TestSessionsTellWhoAReaderIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string

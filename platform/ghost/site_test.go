@@ -16,7 +16,7 @@ import (
 
 // Ghost is looked for where the configuration has it, and in the folders that it
 // may be in.
-func TestLocate(t *testing.T) {
+func TestGhostIsLookedForInItsFolders(t *testing.T) {
 	key := "1:" + strings.Repeat("0", 64)
 	ghostIn := func(folder string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// The real one answers as the stand-ins of TestLocate do.
+// The real one answers as the stand-ins of TestGhostIsLookedForInItsFolders do.
 func TestLocateGhost(t *testing.T) {
 	config := realConfig(t)
 	want, err := url.Parse(config.URL)

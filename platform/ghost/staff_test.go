@@ -54,7 +54,7 @@ var anybody = cmpopts.IgnoreFields(platform.StaffMember{}, "ID", "Name")
 
 // A user of Ghost's may do at the edge what the role lets them do, and those who only
 // write are known as staff all the same.
-func TestRoles(t *testing.T) {
+func TestRolesDecideWhatStaffMayDo(t *testing.T) {
 	var roles string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"users":[{"id":"1","name":"Ada","roles":[%s]}]}`, roles)
@@ -108,7 +108,7 @@ func TestLongPageInsteadOfStaff(t *testing.T) {
 
 // Only those who are signed in to Ghost are staff, and only from where they
 // signed in.
-func TestStaff(t *testing.T) {
+func TestOnlyUsersSignedInAreStaff(t *testing.T) {
 	config := realConfig(t)
 	client := newClient(t, config)
 	cookie := signIn(t, config.URL, config.URL)
@@ -346,7 +346,7 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 }
 
 // A user who has Ghost Admin in dark has it in its preferences, which others write too.
-func TestScheme(t *testing.T) {
+func TestColourSchemeIsReadFromPreferences(t *testing.T) {
 	for preferences, want := range map[string]string{
 		`{"nightShift":true,"navigation":{}}`: "dark", `{"nightShift":false}`: "light", `{"whatsNew":{}}`: "", "": "", "null": "", `{"nightShift":"yes"}`: "",
 	} {

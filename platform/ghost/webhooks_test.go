@@ -27,7 +27,7 @@ type event struct {
 
 // Each change of a member, labels alone included, sends an event, and nobody but
 // Ghost can say so.
-func TestEvents(t *testing.T) {
+func TestMemberChangesSendSignedWebhookEvents(t *testing.T) {
 	client := newClient(t, realConfig(t))
 	ctx := t.Context()
 	sent := make(chan event, 100)
@@ -285,7 +285,7 @@ func TestListOfLargeMembers(t *testing.T) {
 	}
 }
 
-func TestOverlooks(t *testing.T) {
+func TestBulkChangesAreDetected(t *testing.T) {
 	c := newClient(t, Config{URL: "http://127.0.0.1:2368", AdminKey: testKey})
 	for _, test := range []struct {
 		request string

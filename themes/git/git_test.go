@@ -189,7 +189,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestLargeRepositoriesAreRejected(t *testing.T) {
 	s := gittest.New(t)
 	s.Init("theme")
 	s.Commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
@@ -241,7 +241,7 @@ func TestSize(t *testing.T) {
 }
 
 // A server that hangs at any point is left in time.
-func TestTimeout(t *testing.T) {
+func TestServersThatHangAreLeftInTime(t *testing.T) {
 	s := gittest.New(t)
 	s.Init("theme")
 	s.Commit("theme", map[string]string{name: "a\n", "large.bin": noise(1 << 20)})
@@ -335,7 +335,7 @@ func (w *shortWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestUnreachable(t *testing.T) {
+func TestUnreachableServersAreReported(t *testing.T) {
 	_, err := read(t, Config{URL: "http://127.0.0.1:" + freeport.New(t) + "/theme", Token: token})
 	expect(t, err, ErrUnreachable, "refused")
 
@@ -410,7 +410,7 @@ func TestOtherAnswers(t *testing.T) {
 
 // A repository that has moved is followed, but only on its own server with the
 // token.
-func TestRedirect(t *testing.T) {
+func TestTokenFollowsRedirectsOnItsServerOnly(t *testing.T) {
 	s := gittest.New(t)
 	s.Init("theme")
 	s.Commit("theme", map[string]string{name: "a\n"})
@@ -465,7 +465,7 @@ func TestRedirectToThisMachine(t *testing.T) {
 	}
 }
 
-func TestNew(t *testing.T) {
+func TestUnsafeAddressesAreRejected(t *testing.T) {
 	for _, address := range []string{
 		"", "theme", "/srv/theme", "git@git.example.com:acme/theme.git", "ssh://git.example.com/theme", "file:///srv/theme",
 		"https://", "https:///theme", "http://git.example.com/theme", "http://192.0.2.1/theme", "http://localhost.example.com/theme",

@@ -26,7 +26,7 @@ func aPack(tb testing.TB) ([]byte, plumbing.Hash) {
 	return []byte(gittest.Run(tb, "main\n", "-C", repository, "pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset")), plumbing.NewHash(commit)
 }
 
-func TestUnpack(t *testing.T) {
+func TestUnpackFindsFilesOfACommit(t *testing.T) {
 	pack, commit := aPack(t)
 	found, err := unpack(t.Context(), bytes.NewReader(pack), 64<<10)
 	if err != nil {

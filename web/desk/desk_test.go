@@ -8,7 +8,7 @@ import (
 )
 
 // What a finding quotes is shown as code, and stays text whatever a theme wrote there.
-func TestFindings(t *testing.T) {
+func TestFindingsAreShownAsText(t *testing.T) {
 	type finding struct{ Field, Message, Severity string }
 	for _, test := range []struct{ name, message, want string }{
 		{"no code", "the file is empty", "the file is empty"},

@@ -125,7 +125,7 @@ func TestFrameIsMoved(t *testing.T) {
 }
 
 // A picture is cut to the shape that the theme wants, and is not smaller than that.
-func TestCrop(t *testing.T) {
+func TestPicturesAreCutToTheThemesShape(t *testing.T) {
 	r := open(t).withParties()
 	v := r.visit("Editor", "events?new=", browser.Look{Width: 1024, Height: 768})
 	size := "text($('.crop .size'))"

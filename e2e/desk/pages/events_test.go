@@ -386,7 +386,7 @@ func TestPublishedMeanwhile(t *testing.T) {
 }
 
 // A label is typed and completed, and what is wrong with labels leads to where they are typed.
-func TestLabels(t *testing.T) {
+func TestLabelsAreTypedAndCompleted(t *testing.T) {
 	r := open(t).withParties()
 	e := r.create(t, map[string]any{"name": "Lychgate day", "rsvp_labels": []any{strings.Repeat("x", 200)}})
 	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})

@@ -12,7 +12,7 @@ import (
 
 // An editor fills a slot without a mouse: opens it, searches, chooses, and takes that back.
 // The focus is somewhere all the time, and never far from what was done.
-func TestKeyboard(t *testing.T) {
+func TestSlotsAreFilledWithoutAMouse(t *testing.T) {
 	r := open(t)
 	v := r.visit("Editor", "curation", browser.Look{Width: 1024, Height: 768})
 	tabTo := func(label string) {
@@ -130,7 +130,7 @@ func TestSlowChange(t *testing.T) {
 }
 
 // Somebody drags a post onto another slot. Each step is read out.
-func TestDragging(t *testing.T) {
+func TestStepsOfDraggingAreReadOut(t *testing.T) {
 	r := open(t)
 	v := r.visit("Editor", "curation", browser.Look{})
 	v.Do(`
@@ -259,7 +259,7 @@ func TestWithoutJavaScript(t *testing.T) {
 
 // Themes are uploaded and activated on the page, and what Ghost and the manifest's findings
 // say is text.
-func TestUpload(t *testing.T) {
+func TestThemesAreUploadedOnThePage(t *testing.T) {
 	r := open(t)
 	v := r.visit("Owner", "themes", browser.Look{})
 	v.Choose("desk-upload input", "notes.txt", []byte("no zip"))

@@ -20,7 +20,7 @@ Requests/sec:  48170.25
 `
 
 // Otherwise a table would have figures of responses that are errors, or none at all.
-func TestParse(t *testing.T) {
+func TestReportsOfFailedLoadsAreRejected(t *testing.T) {
 	want := Result{Requests: 48213, PerSecond: 48170.25, P99: 5070 * time.Microsecond}
 	for name, test := range map[string]struct {
 		output    string
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 }
 
 // What the platform does at once counts once, and only in the time that is asked about.
-func TestBusy(t *testing.T) {
+func TestBusyCountsOverlappingCallsOnce(t *testing.T) {
 	start := time.Date(2031, 5, 1, 19, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	p := &Proxy{calls: []call{{at(12), at(13)}, {at(1), at(3)}, {at(20), at(21)}, {at(2), at(6)}, {at(4), at(5)}, {at(9), at(30)}, {at(-9), at(-8)}}}

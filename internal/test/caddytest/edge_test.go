@@ -16,7 +16,7 @@ const caddyfile = "{\n{{global}}\n}\nhttp://localhost:{{port}} {\n{{response}}\n
 
 // A test can send its request at once, stop the edge, and kill it: it is there
 // again at the same port.
-func TestStart(t *testing.T) {
+func TestStartedEdgeAnswersAtOnce(t *testing.T) {
 	e, err := caddytest.Start(t.TempDir(), caddyfile, caddytest.Values{"response": "respond hello"})
 	if err != nil {
 		t.Fatalf("caddytest.Start: %v", err)

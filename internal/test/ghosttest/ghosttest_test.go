@@ -9,7 +9,7 @@ import (
 
 // A test or benchmark that is given half a line says so, instead of asking a
 // Ghost that is not there, and gets none that another process has.
-func TestTake(t *testing.T) {
+func TestTakenGhostsAreCompleteAndFree(t *testing.T) {
 	blog := &Ghost{URL: "http://127.0.0.1:2368/blog", Key: "1:ab", PID: 42}
 	other := &Ghost{URL: "http://127.0.0.1:2369", Key: "1:cd", PID: 43}
 	const both = "http://127.0.0.1:2368/blog 1:ab 42\nhttp://127.0.0.1:2369 1:cd 43"

@@ -15,7 +15,7 @@ type recorder struct {
 func (r *recorder) Helper()                           {}
 func (r *recorder) Errorf(format string, args ...any) { r.failed = fmt.Sprintf(format, args...) }
 
-func TestCheck(t *testing.T) {
+func TestQuadraticWorkIsFound(t *testing.T) {
 	const size = 1000
 	for _, test := range []struct {
 		name string

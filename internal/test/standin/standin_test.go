@@ -33,7 +33,7 @@ func open(t *testing.T) (*standin.Ghosts, *ghost.Client) {
 
 // An edge that creates, finds, changes and deletes a member at the stand-in gets what Ghost would
 // send. Otherwise a benchmark measures failures.
-func TestMembers(t *testing.T) {
+func TestStandInKeepsMembersAsGhostDoes(t *testing.T) {
 	g, client := open(t)
 	made, err := client.Create(t.Context(), platform.Member{Email: "Jane@example.com", Name: "Jane", Labels: []string{"crm"}, Subscribed: true})
 	if err != nil {
@@ -77,7 +77,7 @@ func TestMembers(t *testing.T) {
 }
 
 // A member that edges create twice is seen, although a real Ghost would refuse the second.
-func TestDoubles(t *testing.T) {
+func TestMembersCreatedTwiceAreCounted(t *testing.T) {
 	g, client := open(t)
 	for range 2 {
 		if _, err := client.Create(t.Context(), platform.Member{Email: "jane@example.com"}); err != nil {
@@ -89,8 +89,7 @@ func TestDoubles(t *testing.T) {
 	}
 }
 
-// Readers and staff are known by their sessions.
-func TestSessions(t *testing.T) {
+func TestReadersAndStaffAreKnownBySessions(t *testing.T) {
 	g, client := open(t)
 	g.Add("daily", standin.Member{UUID: "0a", Email: "jane@example.com", Name: "Jane"})
 	reader, err := client.Reader(t.Context(), "ghost-members-ssr=0a; ghost-members-ssr.sig=x")
