@@ -266,6 +266,7 @@ func TestDueSitesIsIndexed(t *testing.T) {
 		}
 	}
 }
+
 func planOf(t *testing.T, db *database.DB, query string, args ...any) string {
 	t.Helper()
 	rows, err := db.Read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
