@@ -50,218 +50,148 @@ func hasty(servers ...netip.AddrPort) ResolverConfig {
 	return ResolverConfig{Servers: servers, TryTimeout: time.Second, Timeout: 2 * time.Second}
 }
 
-func TestLookupMX(t *testing.T) {
-	tests := []struct {
-		name    string
-		handler dnstest.Handler
-		want    []net.MX
-		err     error
-	}{
-		{
-			name:    "an answer",
-			handler: dnstest.Zone(map[string][]string{"example.com": {googleMX}}),
-			want:    google,
-		},
-		{
-			name:    "no such domain is a finding",
-			handler: dnstest.Zone(nil),
-		},
-		{
-			name:    "a domain without MX is a finding",
-			handler: dnstest.Zone(map[string][]string{"example.com": {}}),
-		},
-		{
-			name:    "null MX",
-			handler: dnstest.Zone(map[string][]string{"example.com": {"example.com. 300 IN MX 0 ."}}),
-			want:    []net.MX{{Host: "."}},
-		},
-		{
-			name: "names compare without case",
-			handler: dnstest.Zone(map[string][]string{
-				"example.com": {"EXAMPLE.com. 300 IN MX 10 aspmx.l.google.com."},
-			}),
-			want: google,
-		},
-		{
-			name: "CNAMEs are followed",
-			handler: dnstest.Zone(map[string][]string{"example.com": {
-				"mail.example.net. 300 IN MX 10 aspmx.l.google.com.",
-				"example.com. 300 IN CNAME Alias.example.org.",
-				"alias.example.org. 300 IN CNAME mail.example.net.",
-			}}),
-			want: google,
-		},
-		{
-			name: "CNAMEs in a circle end",
-			handler: dnstest.Zone(map[string][]string{"example.com": {
-				"example.com. 300 IN CNAME alias.example.org.",
-				"alias.example.org. 300 IN CNAME example.com.",
-			}}),
-		},
-		{
-			name: "records of another name do not count",
-			handler: dnstest.Zone(map[string][]string{"example.com": {
-				"example.net. 300 IN MX 10 aspmx.l.google.com.",
-				"example.com. 300 IN MX 20 mx.example.com.",
-			}}),
-			want: []net.MX{{Host: "mx.example.com.", Pref: 20}},
-		},
-		{
-			name: "records of another class or type do not count",
-			handler: dnstest.Zone(map[string][]string{"example.com": {
-				"example.com. 300 CH MX 10 aspmx.l.google.com.",
-				"example.com. 300 IN A 192.0.2.1",
-			}}),
-		},
-		{
-			name: "truncated over UDP, whole over TCP",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
-				reply := dnstest.Reply(query, googleMX)
-				if network == "udp" {
-					reply = dnstest.Reply(query)
-					reply.Truncated = true
-				}
-				w.WriteMsg(reply)
-			},
-			want: google,
-		},
-		{
-			name: "truncated inside a record",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
-				reply := dnstest.Reply(query, googleMX)
-				if network == "tcp" {
-					w.WriteMsg(reply)
-					return
-				}
+// answering has these records of example.com, and knows no other domain.
+func answering(records ...string) dnstest.Handler {
+	return dnstest.Zone(map[string][]string{"example.com": records})
+}
+
+// mxAnswers are what a DNS server says to who asks for the MX of example.com, and what is made of it.
+var mxAnswers = []struct {
+	name    string
+	handler dnstest.Handler
+	want    []net.MX
+	err     error
+}{
+	{name: "an answer", handler: answering(googleMX), want: google},
+	{name: "no such domain is a finding", handler: dnstest.Zone(nil)},
+	{name: "a domain without MX is a finding", handler: answering()},
+	{name: "null MX", handler: answering("example.com. 300 IN MX 0 ."), want: []net.MX{{Host: "."}}},
+	{name: "names compare without case", handler: answering("EXAMPLE.com. 300 IN MX 10 aspmx.l.google.com."), want: google},
+	{name: "CNAMEs are followed", want: google, handler: answering(
+		"mail.example.net. 300 IN MX 10 aspmx.l.google.com.",
+		"example.com. 300 IN CNAME Alias.example.org.",
+		"alias.example.org. 300 IN CNAME mail.example.net.",
+	)},
+	{name: "CNAMEs in a circle end", handler: answering(
+		"example.com. 300 IN CNAME alias.example.org.",
+		"alias.example.org. 300 IN CNAME example.com.",
+	)},
+	{name: "records of another name do not count", want: []net.MX{{Host: "mx.example.com.", Pref: 20}}, handler: answering(
+		"example.net. 300 IN MX 10 aspmx.l.google.com.",
+		"example.com. 300 IN MX 20 mx.example.com.",
+	)},
+	{name: "records of another class or type do not count", handler: answering(
+		"example.com. 300 CH MX 10 aspmx.l.google.com.",
+		"example.com. 300 IN A 192.0.2.1",
+	)},
+	{name: "truncated over UDP, whole over TCP", want: google, handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
+		reply := dnstest.Reply(query, googleMX)
+		if network == "udp" {
+			reply = dnstest.Reply(query)
+			reply.Truncated = true
+		}
+		w.WriteMsg(reply)
+	}},
+	{name: "truncated inside a record", want: google, handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
+		reply := dnstest.Reply(query, googleMX)
+		if network == "tcp" {
+			w.WriteMsg(reply)
+			return
+		}
+		reply.Truncated = true
+		packet, _ := reply.Pack()
+		w.Write(packet[:len(packet)-3])
+	}},
+	{
+		name: "a thousand MX",
+		handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
+			reply := dnstest.Reply(query)
+			if network == "udp" {
 				reply.Truncated = true
-				packet, _ := reply.Pack()
-				w.Write(packet[:len(packet)-3])
-			},
-			want: google,
-		},
-		{
-			name: "a thousand MX",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, network string) {
-				reply := dnstest.Reply(query)
-				if network == "udp" {
-					reply.Truncated = true
-				} else {
-					for i := range 1000 {
-						record := dnstest.Reply(query, fmt.Sprintf("example.com. 300 IN MX %d mx%d.example.com.", i, i))
-						reply.Answer = append(reply.Answer, record.Answer...)
-					}
-				}
-				w.WriteMsg(reply)
-			},
-			want: func() (records []net.MX) {
+			} else {
 				for i := range 1000 {
-					records = append(records, net.MX{Host: fmt.Sprintf("mx%d.example.com.", i), Pref: uint16(i)})
+					record := dnstest.Reply(query, fmt.Sprintf("example.com. 300 IN MX %d mx%d.example.com.", i, i))
+					reply.Answer = append(reply.Answer, record.Answer...)
 				}
-				return records
-			}(),
+			}
+			w.WriteMsg(reply)
 		},
-		{
-			name: "EDNS0 offers 1232 bytes, and recursion is wanted",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
-				if opt := query.IsEdns0(); opt == nil || opt.UDPSize() != 1232 || !query.RecursionDesired {
-					w.WriteMsg(new(dns.Msg).SetRcode(query, dns.RcodeRefused))
-					return
-				}
-				w.WriteMsg(dnstest.Reply(query, googleMX))
-			},
-			want: google,
-		},
-		{
-			name: "messages that are not the answer are passed over",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
-				evil := "example.com. 300 IN MX 10 x.mail.protection.outlook.com."
+		want: func() (records []net.MX) {
+			for i := range 1000 {
+				records = append(records, net.MX{Host: fmt.Sprintf("mx%d.example.com.", i), Pref: uint16(i)})
+			}
+			return records
+		}(),
+	},
+	{name: "EDNS0 offers 1232 bytes, and recursion is wanted", want: google, handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		if opt := query.IsEdns0(); opt == nil || opt.UDPSize() != 1232 || !query.RecursionDesired {
+			w.WriteMsg(new(dns.Msg).SetRcode(query, dns.RcodeRefused))
+			return
+		}
+		w.WriteMsg(dnstest.Reply(query, googleMX))
+	}},
+	{name: "messages that are not the answer are passed over", want: google, handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		evil := "example.com. 300 IN MX 10 x.mail.protection.outlook.com."
 
-				wrongID := dnstest.Reply(query, evil)
-				wrongID.Id++
-				w.WriteMsg(wrongID)
+		wrongID := dnstest.Reply(query, evil)
+		wrongID.Id++
+		w.WriteMsg(wrongID)
 
-				wrongName := dnstest.Reply(query, evil)
-				wrongName.Question[0].Name = "example.net."
-				w.WriteMsg(wrongName)
-				wrongName.Question[0].Name = "example.com." // is the query's own slice
+		wrongName := dnstest.Reply(query, evil)
+		wrongName.Question[0].Name = "example.net."
+		w.WriteMsg(wrongName)
+		wrongName.Question[0].Name = "example.com." // is the query's own slice
 
-				wrongType := dnstest.Reply(query, evil)
-				wrongType.Question = []dns.Question{{Name: "example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}}
-				w.WriteMsg(wrongType)
+		wrongType := dnstest.Reply(query, evil)
+		wrongType.Question = []dns.Question{{Name: "example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}}
+		w.WriteMsg(wrongType)
 
-				noQuestion := dnstest.Reply(query, evil)
-				noQuestion.Question = nil
-				w.WriteMsg(noQuestion)
+		noQuestion := dnstest.Reply(query, evil)
+		noQuestion.Question = nil
+		w.WriteMsg(noQuestion)
 
-				notAReply := dnstest.Reply(query, evil)
-				notAReply.Response = false
-				w.WriteMsg(notAReply)
+		notAReply := dnstest.Reply(query, evil)
+		notAReply.Response = false
+		w.WriteMsg(notAReply)
 
-				w.Write([]byte("junk"))
-				w.Write([]byte("longer junk that is no DNS message"))
-				w.WriteMsg(dnstest.Reply(query, googleMX))
-			},
-			want: google,
-		},
-		{
-			name: "truncated over TCP too is no finding",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
-				reply := dnstest.Reply(query)
-				reply.Truncated = true
-				w.WriteMsg(reply)
-			},
-			err: ErrRefused,
-		},
-		{
-			name: "names that never end are passed over",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
-				packet, _ := dnstest.Reply(query).Pack()
-				binary.BigEndian.PutUint16(packet[6:], 1) // one answer, whose name points at itself
-				loop := binary.BigEndian.AppendUint16(packet, 0xc000|uint16(len(packet)))
-				w.Write(binary.BigEndian.AppendUint64(loop, 0))
+		w.Write([]byte("junk"))
+		w.Write([]byte("longer junk that is no DNS message"))
+		w.WriteMsg(dnstest.Reply(query, googleMX))
+	}},
+	{name: "truncated over TCP too is no finding", err: ErrRefused, handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		reply := dnstest.Reply(query)
+		reply.Truncated = true
+		w.WriteMsg(reply)
+	}},
+	{name: "names that never end are passed over", want: google, handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		packet, _ := dnstest.Reply(query).Pack()
+		binary.BigEndian.PutUint16(packet[6:], 1) // one answer, whose name points at itself
+		loop := binary.BigEndian.AppendUint16(packet, 0xc000|uint16(len(packet)))
+		w.Write(binary.BigEndian.AppendUint64(loop, 0))
 
-				w.WriteMsg(dnstest.Reply(query, googleMX))
-			},
-			want: google,
-		},
-		{
-			name: "names of no length",
-			handler: dnstest.Zone(map[string][]string{"example.com": {
-				". 300 IN MX 10 aspmx.l.google.com.",
-				"example.com. 300 IN CNAME .",
-			}}),
-			want: google, // of the root, which example.com claims to be an alias of
-		},
-		{
-			name:    "SERVFAIL",
-			handler: rcode(dns.RcodeServerFailure),
-			err:     ErrRefused,
-		},
-		{
-			name:    "REFUSED",
-			handler: rcode(dns.RcodeRefused),
-			err:     ErrRefused,
-		},
-		{
-			name: "FORMERR that does not repeat the question",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
-				reply := new(dns.Msg).SetRcode(query, dns.RcodeFormatError)
-				reply.Question = nil
-				w.WriteMsg(reply)
-			},
-			err: ErrRefused,
-		},
-		{
-			name: "a referral",
-			handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
-				reply := dnstest.Reply(query)
-				reply.RecursionAvailable = false
-				w.WriteMsg(reply)
-			},
-			err: ErrRefused,
-		},
-	}
-	for _, test := range tests {
+		w.WriteMsg(dnstest.Reply(query, googleMX))
+	}},
+	// The MX is that of the root, of which example.com claims to be an alias.
+	{name: "names of no length", want: google, handler: answering(
+		". 300 IN MX 10 aspmx.l.google.com.",
+		"example.com. 300 IN CNAME .",
+	)},
+	{name: "SERVFAIL", handler: rcode(dns.RcodeServerFailure), err: ErrRefused},
+	{name: "REFUSED", handler: rcode(dns.RcodeRefused), err: ErrRefused},
+	{name: "FORMERR that does not repeat the question", err: ErrRefused, handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		reply := new(dns.Msg).SetRcode(query, dns.RcodeFormatError)
+		reply.Question = nil
+		w.WriteMsg(reply)
+	}},
+	{name: "a referral", err: ErrRefused, handler: func(w dns.ResponseWriter, query *dns.Msg, _ string) {
+		reply := dnstest.Reply(query)
+		reply.RecursionAvailable = false
+		w.WriteMsg(reply)
+	}},
+}
+
+func TestLookupMX(t *testing.T) {
+	for _, test := range mxAnswers {
 		t.Run(test.name, func(t *testing.T) {
 			server := startDNS(t, test.handler)
 			got, err := NewResolver(patient(server.Addr)).LookupMX(t.Context(), "example.com", netip.Prefix{})

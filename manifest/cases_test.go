@@ -21,7 +21,7 @@ func TestCasesAreWritten(t *testing.T) {
 		Findings []Finding `json:"findings"`
 	}
 	var cases []written
-	for _, c := range slices.Concat(eventErrors(), curationErrors()) {
+	for _, c := range slices.Concat(eventErrors, curationErrors) {
 		findings := Parse([]byte(c.in)).Findings
 		for i := range findings {
 			findings[i].Line, findings[i].Column = 0, 0

@@ -117,7 +117,7 @@ func TestStrictKeys(t *testing.T) {
 
 // What is a finding anyhow is none of --strict's.
 func TestStrictKeysAreNoFindingsOfParse(t *testing.T) {
-	for _, c := range slices.Concat(eventErrors(), curationErrors()) {
+	for _, c := range slices.Concat(eventErrors, curationErrors) {
 		known := make(map[string]bool)
 		for _, f := range Parse([]byte(c.in)).Findings {
 			known[fmt.Sprint(f.Line, f.Column, f.Field)] = true

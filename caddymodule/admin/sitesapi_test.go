@@ -250,28 +250,21 @@ func TestSitesOnAdminAPI(t *testing.T) {
 	a.keepsSecrets(t)
 }
 
-const noSuchName = "this is no valid name: write 1 to 63 letters, digits, hyphens and underscores"
+// What several responses say, and what stands for a variable of the environment.
+const (
+	noSuchName = "this is no valid name: write 1 to 63 letters, digits, hyphens and underscores"
+	tooLarge   = "a site has at most 1048576 bytes: leave out what it does not need"
+	kinds      = `site a: platform: write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "the key"}`
+	env        = "{env.LYCHGATE_TEST_ENVIRONMENT}"
+)
 
-// A request that cannot be done is told why and what to write, changes nothing, and no
-// key and nothing of the edge's environment comes back or is logged.
-func TestSitesRefused(t *testing.T) {
-	t.Setenv("LYCHGATE_TEST_ENVIRONMENT", "of-the-environment")
-	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
-	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
-	before := a.ask("GET", "/lychgate/sites", "")
-
+// refusedSites are sites that cannot be added, with why.
+func refusedSites() []sitesStep {
 	const (
-		sites    = "/lychgate/sites"
-		one      = "/lychgate/sites/daily"
-		keys     = "/lychgate/sites/daily/integrations"
-		example  = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
-		nothing  = "there is nothing at this path: use /lychgate/sites, a site below it, or its integrations"
-		noJSON   = "the body is not JSON: write a site, such as " + example + ", or a list of them"
-		changes  = `write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`
-		change   = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`
-		tooLong  = "there are more than 1000 sites: send at most 1000 at once"
-		tooLarge = "a site has at most 1048576 bytes: leave out what it does not need"
-		kinds    = `site a: platform: write {"kind": "none"}, or {"kind": "ghost", "url": "http://127.0.0.1:2368", "admin_key": "the key"}`
+		sites   = "/lychgate/sites"
+		example = `{"name": "daily", "hosts": ["news.example.com"], "platform": {"kind": "none"}}`
+		noJSON  = "the body is not JSON: write a site, such as " + example + ", or a list of them"
+		tooLong = "there are more than 1000 sites: send at most 1000 at once"
 	)
 	of := func(fields string) string { return `{"name":"a","hosts":["a.example.com"],` + fields + `}` }
 	onGhost := func(fields string) string {
@@ -283,14 +276,6 @@ func TestSitesRefused(t *testing.T) {
 	hidden := func(field string) string {
 		return "site a: " + field + ": there is a placeholder, which a site in the store cannot have: write the value itself"
 	}
-	hosts := func(n int, form string) string {
-		var list []string
-		for i := range n {
-			list = append(list, fmt.Sprintf(form, i))
-		}
-		text, _ := json.Marshal(list) // strings always can be
-		return `{"name":"a","hosts":` + string(text) + `,` + noGhost + `}`
-	}
 	list := func(n int, form, begin, end string) string {
 		var elements []string
 		for i := range n {
@@ -301,10 +286,7 @@ func TestSitesRefused(t *testing.T) {
 	wide := func(n, hosts int) string {
 		return list(n, `{"name":"s%[1]d","hosts":`+strings.ReplaceAll(list(hosts, `"h%d.s%%[1]d.example.com"`, "[", "]"), "%%", "%")+`,`+noGhost+"}", "[", "]")
 	}
-	const env = "{env.LYCHGATE_TEST_ENVIRONMENT}"
-	long := strings.Repeat("a", 300)
-
-	for _, s := range []sitesStep{
+	return []sitesStep{
 		{"no body", "POST", sites, "", refused(400, noJSON)},
 		{"half a body", "POST", sites, `{"name":"a","admin_key":"` + platformKey, refused(400, noJSON)},
 		{"more than a body", "POST", sites, of(noGhost) + "x", refused(400, noJSON)},
@@ -332,8 +314,8 @@ func TestSitesRefused(t *testing.T) {
 		{"an address", "POST", sites, `{"name":"a","hosts":["https://a.example.com"],` + noGhost + `}`, refused(400, `site a: hosts: "https://a.example.com" is a URL: write only the host name, such as news.example.com`)},
 		{"a long host", "POST", sites, `{"name":"a","hosts":["` + strings.Repeat("a.", 128) + `"],` + noGhost + `}`, refused(400, `site a: hosts: "`+strings.Repeat("a.", 128)+`" is not a host name, such as news.example.com`)},
 		{"a host that is no end of", "POST", sites, `{"name":"a","hosts":["` + strings.Repeat("a", 1<<19) + `"],` + noGhost + `}`, refused(400, `site a: hosts: "`+strings.Repeat("a", 1000-len(`site a: hosts: "`))+`…`)},
-		{"101 hosts", "POST", sites, hosts(101, "h%d.example.com"), refused(400, "site a: hosts: a site in the store has at most 100")},
-		{"40,000 hosts, answered at once", "POST", sites, hosts(40_000, "h%d.example.com"), refused(400, "site a: hosts: a site in the store has at most 100")},
+		{"101 hosts", "POST", sites, `{"name":"a","hosts":` + list(101, `"h%d.example.com"`, "[", "]") + `,` + noGhost + `}`, refused(400, "site a: hosts: a site in the store has at most 100")},
+		{"40,000 hosts, answered at once", "POST", sites, `{"name":"a","hosts":` + list(40_000, `"h%d.example.com"`, "[", "]") + `,` + noGhost + `}`, refused(400, "site a: hosts: a site in the store has at most 100")},
 		{"no platform", "POST", sites, `{"name":"a","hosts":["a.example.com"],"platform":null}`, refused(400, kinds)},
 		{"an unknown platform", "POST", sites, of(`"platform":{"kind":"word"}`), refused(400, kinds)},
 		{"a platform without its key", "POST", sites, of(`"platform":{"kind":"ghost","url":"http://127.0.0.1:9"}`), refused(400, "site a: platform.admin_key: needs the key of a custom integration in Ghost's settings")},
@@ -363,7 +345,20 @@ func TestSitesRefused(t *testing.T) {
 		{"a name that is taken", "POST", sites, `{"name":"daily","hosts":["b.example.com"],` + noGhost + `}`, refused(409, "adding site daily: there is a site daily already: change that one, or take another name")},
 		{"a host that is taken, and another site that could be", "POST", sites, "[" + of(noGhost) + `,{"name":"b","hosts":["NEWS.example.com"],` + noGhost + `}]`, refused(409, "adding site b: host news.example.com of site b already belongs to site daily")},
 		{"a host of the configuration", "POST", sites, `{"name":"b","hosts":["fixed.example.com."],` + noGhost + `}`, refused(409, "site b: host fixed.example.com belongs to site fixed of the configuration")},
+	}
+}
 
+// refusedChanges are what else cannot be done, with why: changes of sites, pages of them, and integrations.
+func refusedChanges() []sitesStep {
+	const (
+		sites   = "/lychgate/sites"
+		one     = "/lychgate/sites/daily"
+		keys    = "/lychgate/sites/daily/integrations"
+		nothing = "there is nothing at this path: use /lychgate/sites, a site below it, or its integrations"
+		changes = `write an object with a change for each site, such as {"daily": {"hosts": ["news.example.com"]}}`
+		change  = `site daily: write an object with what changes, such as {"hosts": ["news.example.com"]}`
+	)
+	return []sitesStep{
 		{"a change that is none", "PATCH", one, "", refused(400, "site daily: the change is not JSON: unexpected end of JSON input")},
 		{"a list for a change", "PATCH", one, `[{"hosts":[]}]`, refused(400, change)},
 		{"null for a change", "PATCH", one, "null", refused(400, change)},
@@ -397,7 +392,7 @@ func TestSitesRefused(t *testing.T) {
 		{"an encoded path", "DELETE", sites + "/..%2Fdaily", "", refused(404, noSuchName)},
 		{"an encoded zero", "GET", sites + "/a%00b", "", refused(404, noSuchName)},
 		{"not UTF-8", "PATCH", sites + "/%ff", "{}", refused(404, noSuchName)},
-		{"a long name", "GET", sites + "/" + long, "", refused(404, noSuchName)},
+		{"a long name", "GET", sites + "/" + strings.Repeat("a", 300), "", refused(404, noSuchName)},
 		{"something else of a site", "GET", sites + "/daily/members", "", refused(404, nothing)},
 		{"something below an integration", "POST", keys + "/crm/key", "", refused(404, nothing)},
 		{"an integration with no such name", "POST", keys + "/a%20b", "", refused(404, noSuchName)},
@@ -419,14 +414,24 @@ func TestSitesRefused(t *testing.T) {
 		{"a change that is a list", "PATCH", keys + "/crm", `[]`, refused(400, `write an object with what changes, such as {"limit": {"requests": 600, "window": "1m"}}`)},
 		{"an integration that is too large", "POST", keys, strings.Repeat(" ", 1<<20+1), refused(413, tooLarge)},
 		{"a change of an integration that is too large", "PATCH", keys + "/crm", strings.Repeat(" ", 1<<20+1), refused(413, tooLarge)},
-	} {
+	}
+}
+
+// A request that cannot be done is told why and what to write, changes nothing, and no
+// key and nothing of the edge's environment comes back or is logged.
+func TestSitesRefused(t *testing.T) {
+	t.Setenv("LYCHGATE_TEST_ENVIRONMENT", "of-the-environment")
+	a := startSitesAdmin(t, sitesConfig(edgetest.SQLiteStore(t), sealingSecret))
+	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
+	before := a.ask("GET", "/lychgate/sites", "")
+	for _, s := range slices.Concat(refusedSites(), refusedChanges()) {
 		t.Run(s.name, func(t *testing.T) { a.follow(t, []sitesStep{s}) })
 	}
 
 	if diff := cmp.Diff(before, a.ask("GET", "/lychgate/sites", "")); diff != "" {
 		t.Errorf("something was changed: %s", diff)
 	}
-	if diff := cmp.Diff(given(200, `{"integrations":[]}`), a.ask("GET", keys, "")); diff != "" {
+	if diff := cmp.Diff(given(200, `{"integrations":[]}`), a.ask("GET", "/lychgate/sites/daily/integrations", "")); diff != "" {
 		t.Errorf("an integration was added: %s", diff)
 	}
 	a.keepsSecrets(t, "of-the-environment", edgetest.CRMKey)

@@ -90,6 +90,15 @@ func adminOperations(t *testing.T) map[string]adminOperation {
 	return operations
 }
 
+// answer is what a request with a token gets.
+type answer struct {
+	Status int
+	Text   string
+}
+
+// mine is the site of the tenant's own, as responses have it.
+const mine = `{"name":"mine","hosts":["mine.example"],"platform":{"kind":"none"},"labels":["acme"],"created_at":"TIME","updated_at":"TIME"}`
+
 // A panel of one tenant sees and changes the sites with its label alone: each operation of the admin API
 // answers about a site of another tenant as about one that is not there, and a list leaves it out.
 // Without a token, nothing but health is answered.
@@ -107,13 +116,6 @@ func TestAdminTokens(t *testing.T) {
 	if status, text := a.askWith(edgetest.OperatorToken, "POST", sites+"/theirs/integrations", `{"name":"crm"}`); status != 201 {
 		t.Fatalf("its integration: got %d %s, want 201", status, text)
 	}
-	const (
-		mine    = `{"name":"mine","hosts":["mine.example"],"platform":{"kind":"none"},"labels":["acme"],"created_at":"TIME","updated_at":"TIME"}`
-		nowhere = `{"error":"finding site theirs: there is no such site"}`
-		taken   = `{"error":"site second: host theirs.example already belongs to another site"}`
-		unknown = `{"error":"there is no site \"theirs\" here"}`
-		refused = `{"error":"nothing of this site, kind and key was refused for good"}`
-	)
 	if status, text := a.askWith(edgetest.AcmeToken, "POST", sites, `{"name":"mine","hosts":["mine.example"],`+noGhost+`}`); status != 201 || text != mine {
 		t.Errorf("a site of the token's own: got %d %s, want 201 %s", status, text, mine)
 	}
@@ -126,66 +128,7 @@ func TestAdminTokens(t *testing.T) {
 		VALUES ('theirs', 'event', 'gala', 'Gala', 1, $1, NULL, 1, 'It is refused.', '', 0, '')`, time.Now().UnixMilli()); err != nil { // what was refused long ago is purged
 		t.Fatalf("db.Write.ExecContext: %v", err)
 	}
-	type answer struct {
-		Status int
-		Text   string
-	}
-	cases := map[string]struct {
-		query, body string
-		want        answer
-	}{
-		"listSites":         {"", "", answer{200, `{"sites":[` + mine + `]}`}},
-		"headSites":         {"", "", answer{200, ""}},
-		"addSites":          {"", `{"name":"second","hosts":["theirs.example"],` + noGhost + `}`, answer{409, taken}},
-		"changeSites":       {"", `{"mine":{"registration":true},"theirs":{"hosts":["theirs.example"]}}`, answer{404, nowhere}},
-		"getSite":           {"", "", answer{404, nowhere}},
-		"headSite":          {"", "", answer{404, ""}},
-		"changeSite":        {"", `{"hosts":["other.example"]}`, answer{404, nowhere}},
-		"removeSite":        {"?force=true", "", answer{404, nowhere}},
-		"listIntegrations":  {"", "", answer{404, nowhere}},
-		"headIntegrations":  {"", "", answer{404, ""}},
-		"addIntegration":    {"", `{"name":"form"}`, answer{404, nowhere}},
-		"rotateIntegration": {"", "", answer{404, nowhere}},
-		"updateIntegration": {"", `{"limit":null}`, answer{404, nowhere}},
-		"revokeIntegration": {"", "", answer{404, nowhere}},
-		"getHealth":         {"", "", answer{200, `{"healthy":true,"store":"sqlite","sites":[]}`}},
-		"headHealth":        {"", "", answer{200, ""}},
-		"listPending":       {"?site=theirs", "", answer{404, unknown}},
-		"giveUp":            {"?site=theirs&kind=event&key=gala", "", answer{404, refused}},
-		"tryPending":        {"?site=theirs", "", answer{404, unknown}},
-		"listBehind":        {"?site=theirs", "", answer{404, unknown}},
-		"tryBehind":         {"?site=theirs", "", answer{404, unknown}},
-	}
-	ask := func(token, method, path, body string) (status int, text string) {
-		wait.Until(t, func() string { // health is 503 while the store is slow
-			if status, text = a.askWith(token, method, path, body); status == 503 {
-				return text
-			}
-			return ""
-		})
-		return status, text
-	}
-	for id, at := range adminOperations(t) {
-		asked, ok := cases[id]
-		if !ok {
-			t.Errorf("%s: there is no case for it: write what a token that is bound to another label is answered", id)
-			continue
-		}
-		path := strings.NewReplacer("{name}", "theirs", "{integration}", "crm").Replace(at.path)
-		status, text := ask(edgetest.AcmeToken, at.method, path+asked.query, asked.body)
-		if diff := cmp.Diff(asked.want, answer{status, text}); diff != "" {
-			t.Errorf("%s of another tenant (-want +got):\n%s", id, diff)
-		}
-		for name, token := range map[string]string{"no token": "", "a wrong token": edgetest.AcmeToken + "0"} {
-			want := 401
-			if strings.HasSuffix(id, "Health") && token == "" {
-				want = 200
-			}
-			if status, text := ask(token, at.method, path+asked.query, asked.body); status != want || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
-				t.Errorf("%s with %s: got %d %s, want %d, and no site", id, name, status, text, want)
-			}
-		}
-	}
+	a.hidesTenant(t)
 
 	const gala = "/lychgate/pending?site=theirs&kind=event&key=gala"
 	for _, step := range []struct {
@@ -244,6 +187,71 @@ func TestAdminTokens(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, auditLines(t, audited)); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+}
+
+// hidesTenant fails if an operation tells a token that is bound to another label, or none, of the site theirs.
+func (a *sitesAdmin) hidesTenant(t *testing.T) {
+	t.Helper()
+	const (
+		nowhere = `{"error":"finding site theirs: there is no such site"}`
+		unknown = `{"error":"there is no site \"theirs\" here"}`
+	)
+	cases := map[string]struct {
+		query, body string
+		want        answer
+	}{
+		"listSites":         {"", "", answer{200, `{"sites":[` + mine + `]}`}},
+		"headSites":         {"", "", answer{200, ""}},
+		"addSites":          {"", `{"name":"second","hosts":["theirs.example"],` + noGhost + `}`, answer{409, `{"error":"site second: host theirs.example already belongs to another site"}`}},
+		"changeSites":       {"", `{"mine":{"registration":true},"theirs":{"hosts":["theirs.example"]}}`, answer{404, nowhere}},
+		"getSite":           {"", "", answer{404, nowhere}},
+		"headSite":          {"", "", answer{404, ""}},
+		"changeSite":        {"", `{"hosts":["other.example"]}`, answer{404, nowhere}},
+		"removeSite":        {"?force=true", "", answer{404, nowhere}},
+		"listIntegrations":  {"", "", answer{404, nowhere}},
+		"headIntegrations":  {"", "", answer{404, ""}},
+		"addIntegration":    {"", `{"name":"form"}`, answer{404, nowhere}},
+		"rotateIntegration": {"", "", answer{404, nowhere}},
+		"updateIntegration": {"", `{"limit":null}`, answer{404, nowhere}},
+		"revokeIntegration": {"", "", answer{404, nowhere}},
+		"getHealth":         {"", "", answer{200, `{"healthy":true,"store":"sqlite","sites":[]}`}},
+		"headHealth":        {"", "", answer{200, ""}},
+		"listPending":       {"?site=theirs", "", answer{404, unknown}},
+		"giveUp":            {"?site=theirs&kind=event&key=gala", "", answer{404, `{"error":"nothing of this site, kind and key was refused for good"}`}},
+		"tryPending":        {"?site=theirs", "", answer{404, unknown}},
+		"listBehind":        {"?site=theirs", "", answer{404, unknown}},
+		"tryBehind":         {"?site=theirs", "", answer{404, unknown}},
+	}
+	ask := func(token, method, path, body string) (status int, text string) {
+		wait.Until(t, func() string { // health is 503 while the store is slow
+			if status, text = a.askWith(token, method, path, body); status == 503 {
+				return text
+			}
+			return ""
+		})
+		return status, text
+	}
+	for id, at := range adminOperations(t) {
+		asked, ok := cases[id]
+		if !ok {
+			t.Errorf("%s: there is no case for it: write what a token that is bound to another label is answered", id)
+			continue
+		}
+		path := strings.NewReplacer("{name}", "theirs", "{integration}", "crm").Replace(at.path)
+		status, text := ask(edgetest.AcmeToken, at.method, path+asked.query, asked.body)
+		if diff := cmp.Diff(asked.want, answer{status, text}); diff != "" {
+			t.Errorf("%s of another tenant (-want +got):\n%s", id, diff)
+		}
+		for name, token := range map[string]string{"no token": "", "a wrong token": edgetest.AcmeToken + "0"} {
+			want := 401
+			if strings.HasSuffix(id, "Health") && token == "" {
+				want = 200
+			}
+			if status, text := ask(token, at.method, path+asked.query, asked.body); status != want || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
+				t.Errorf("%s with %s: got %d %s, want %d, and no site", id, name, status, text, want)
+			}
+		}
 	}
 }
 

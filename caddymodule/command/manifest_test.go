@@ -205,6 +205,79 @@ const (
 `
 )
 
+// found is a command that found something in the manifest at path, which is NAME in out.
+func found(out, path string) ran { return ran{Out: strings.ReplaceAll(out, "NAME", path), Code: 1} }
+
+func unread(complaint string) ran { return ran{Err: "Error: " + complaint + "\n", Code: 2} }
+
+const textForTags = "`tags` is `x`, so it is ignored; make it a list [events.types.a.tags]\n"
+
+// validations are what a theme developer asks about, in a folder of the files of TestManifestValidate.
+var validations = []struct {
+	name string
+	args []string
+	want ran
+}{
+	{"valid folder", []string{"valid"}, ran{Out: "Valid\n"}},
+	{"valid zip", []string{"valid.zip"}, ran{Out: "Valid\n"}},
+	{"valid file", []string{"valid/lychgate-manifest.yaml"}, ran{Out: "Valid\n"}},
+	{"another service", []string{"outpost", "--name", "outpost"}, ran{Out: "Valid\n"}},
+	{"valid, JSON", []string{"valid", "--format", "json"}, ran{Out: validJSON}},
+	{"valid, annotations", []string{"valid", "--format", "github"}, ran{}},
+
+	{"folder", []string{"broken"}, found(brokenText, "broken/lychgate-manifest.yaml")},
+	{"folder with a slash", []string{"broken/"}, found(brokenText, "broken/lychgate-manifest.yaml")},
+	{"zip", []string{"broken.zip", "--format", "text"}, found(brokenText, "broken.zip/broken/lychgate-manifest.yaml")},
+	{"JSON", []string{"broken", "--format", "json"}, found(strings.ReplaceAll(brokenJSON, "~", "`"), "")},
+	{"JSON of nothing", []string{"syntax.yaml", "--format", "json"}, found(syntaxJSON, "")},
+	{"annotations", []string{"broken", "--format=github"}, found(brokenAnnotations, "broken/lychgate-manifest.yaml")},
+	{"annotations, escaped", []string{"it's 100%, a:b.yaml", "--format", "github"}, found("::error file=NAME,line=2,col=18,title=events.types.a%3Ab%2Cc%25%0A.post_template::"+
+		"the event type \"a:b,c%25\\n\" has no `post_template`, so it is dropped; add one\n", "it's 100%25%2C a%3Ab.yaml")},
+	{"annotations that would colour a terminal", []string{"escape.yaml", "--format", "github"}, found("::error file=NAME,line=2,col=18,title=events.types.\ufffd[31m.post_template::"+
+		"the event type \"\\x1b[31m\" has no `post_template`, so it is dropped; add one\n", "escape.yaml")},
+	{"annotations without a line", []string{"large.yaml", "--format", "github"}, found("::error file=NAME,title=manifest::the file has 262145 bytes; at most 262144 are read\n", "large.yaml")},
+
+	{"too large", []string{"large.yaml"}, found("NAME: error: the file has 262145 bytes; at most 262144 are read [manifest]\n1 finding: 1 error\n", "large.yaml")},
+	{"one warning", []string{"one.yaml"}, found("NAME:2:1: warning: `events` is an empty value, so there are no event types; give it `types` with at least one event type [events.types]\n"+
+		"    2 | events:\n"+
+		"      | ^\n"+
+		"1 finding: 1 warning\n", "one.yaml")},
+	{"old line ends", []string{"line.yaml"}, found("NAME:2:1: warning: `homepage_curation` is an empty value, so it is dropped; give it `sections`, a list with at least one entry [homepage_curation.sections]\n"+
+		"    2 | homepage_curation:\n"+
+		"      | ^\n"+
+		"1 finding: 1 warning\n", "line.yaml")},
+	{"tabs", []string{"tabs.yaml"}, found("NAME:2:49: warning: "+textForTags+
+		"    2 | events: {types: {a: {       post_template: x, tags:     x}}}\n"+
+		"      |                                                         ^\n"+
+		"1 finding: 1 warning\n", "tabs.yaml")},
+	// The violin and each of the three signs before it fill two columns; what
+	// turns the direction of text is not printed.
+	{"wide characters", []string{"wide.yaml"}, found("NAME:2:64: warning: "+textForTags+
+		"    2 | events: {types: {a: {label: 音楽会 🎻 e\u0301\ufffd, post_template: x, tags: x}}}\n"+
+		"      |                                                                   ^\n"+
+		"1 finding: 1 warning\n", "wide.yaml")},
+	{"long line", []string{"long.yaml"}, found("NAME:2:255: warning: "+textForTags+
+		"    2 | …"+strings.Repeat("a", 34)+", post_template: x, tags: x, help: "+strings.Repeat("b", 31)+"…\n"+
+		"      | "+strings.Repeat(" ", 61)+"^\n"+
+		"1 finding: 1 warning\n", "long.yaml")},
+	{"long line, its end", []string{"end.yaml"}, found("NAME:2:255: warning: "+textForTags+
+		"    2 | …"+strings.Repeat("a", 70)+", post_template: x, tags: x}}}\n"+
+		"      | "+strings.Repeat(" ", 97)+"^\n"+
+		"1 finding: 1 warning\n", "end.yaml")},
+
+	{"nothing named", nil, unread("name one theme: its folder, its zip, or a manifest file")},
+	{"two named", []string{"valid", "broken"}, unread("name one theme: its folder, its zip, or a manifest file")},
+	{"no such flag", []string{"valid", "--colour"}, unread("unknown flag: --colour")},
+	{"no such format", []string{"valid", "--format", "xml"}, unread(`--format "xml": write text, json or github`)},
+	{"no such name", []string{"valid", "--name", "../valid"}, unread(`the service name "../valid": write 1 to 63 letters, digits, dots, dashes or underscores, a letter or a digit first`)},
+	{"no such file", []string{"nothing.zip"}, unread("there is no nothing.zip: name a theme's folder, its zip, or a manifest file")},
+	{"folder without", []string{"none"}, unread("none has no lychgate-manifest.yaml: put one next to package.json, or say with --name how it is called")},
+	{"zip without", []string{"none.zip"}, unread("none.zip has no lychgate-manifest.yaml: put one next to package.json, or say with --name how it is called")},
+	{"without that name", []string{"valid", "--name", "outpost", "--format", "json"}, unread("valid has no outpost-manifest.yaml: put one next to package.json, or say with --name how it is called")},
+	{"no zip", []string{"text.zip"}, unread("text.zip: not a zip, or cut off; zip the theme's folder again")},
+	{"evil zip", []string{"evil.zip", "--format", "github"}, unread("evil.zip: \"../lychgate-manifest.yaml\" leads out of the zip; zip the theme's folder itself, so that names are relative and have no `..`")},
+}
+
 // A theme developer sees what is wrong and where, and a script knows it by the
 // exit code. No configuration is there.
 func TestManifestValidate(t *testing.T) {
@@ -242,73 +315,7 @@ func TestManifestValidate(t *testing.T) {
 		got.Out, got.Err, got.Code = out.String(), complaint.String(), command.ProcessState.ExitCode()
 		return got
 	}
-	found := func(out, path string) ran { return ran{Out: strings.ReplaceAll(out, "NAME", path), Code: 1} }
-	unread := func(complaint string) ran { return ran{Err: "Error: " + complaint + "\n", Code: 2} }
-	const tags = "`tags` is `x`, so it is ignored; make it a list [events.types.a.tags]\n"
-	for _, c := range []struct {
-		name string
-		args []string
-		want ran
-	}{
-		{"valid folder", []string{"valid"}, ran{Out: "Valid\n"}},
-		{"valid zip", []string{"valid.zip"}, ran{Out: "Valid\n"}},
-		{"valid file", []string{"valid/lychgate-manifest.yaml"}, ran{Out: "Valid\n"}},
-		{"another service", []string{"outpost", "--name", "outpost"}, ran{Out: "Valid\n"}},
-		{"valid, JSON", []string{"valid", "--format", "json"}, ran{Out: validJSON}},
-		{"valid, annotations", []string{"valid", "--format", "github"}, ran{}},
-
-		{"folder", []string{"broken"}, found(brokenText, "broken/lychgate-manifest.yaml")},
-		{"folder with a slash", []string{"broken/"}, found(brokenText, "broken/lychgate-manifest.yaml")},
-		{"zip", []string{"broken.zip", "--format", "text"}, found(brokenText, "broken.zip/broken/lychgate-manifest.yaml")},
-		{"JSON", []string{"broken", "--format", "json"}, found(strings.ReplaceAll(brokenJSON, "~", "`"), "")},
-		{"JSON of nothing", []string{"syntax.yaml", "--format", "json"}, found(syntaxJSON, "")},
-		{"annotations", []string{"broken", "--format=github"}, found(brokenAnnotations, "broken/lychgate-manifest.yaml")},
-		{"annotations, escaped", []string{"it's 100%, a:b.yaml", "--format", "github"}, found("::error file=NAME,line=2,col=18,title=events.types.a%3Ab%2Cc%25%0A.post_template::"+
-			"the event type \"a:b,c%25\\n\" has no `post_template`, so it is dropped; add one\n", "it's 100%25%2C a%3Ab.yaml")},
-		{"annotations that would colour a terminal", []string{"escape.yaml", "--format", "github"}, found("::error file=NAME,line=2,col=18,title=events.types.\ufffd[31m.post_template::"+
-			"the event type \"\\x1b[31m\" has no `post_template`, so it is dropped; add one\n", "escape.yaml")},
-		{"annotations without a line", []string{"large.yaml", "--format", "github"}, found("::error file=NAME,title=manifest::the file has 262145 bytes; at most 262144 are read\n", "large.yaml")},
-
-		{"too large", []string{"large.yaml"}, found("NAME: error: the file has 262145 bytes; at most 262144 are read [manifest]\n1 finding: 1 error\n", "large.yaml")},
-		{"one warning", []string{"one.yaml"}, found("NAME:2:1: warning: `events` is an empty value, so there are no event types; give it `types` with at least one event type [events.types]\n"+
-			"    2 | events:\n"+
-			"      | ^\n"+
-			"1 finding: 1 warning\n", "one.yaml")},
-		{"old line ends", []string{"line.yaml"}, found("NAME:2:1: warning: `homepage_curation` is an empty value, so it is dropped; give it `sections`, a list with at least one entry [homepage_curation.sections]\n"+
-			"    2 | homepage_curation:\n"+
-			"      | ^\n"+
-			"1 finding: 1 warning\n", "line.yaml")},
-		{"tabs", []string{"tabs.yaml"}, found("NAME:2:49: warning: "+tags+
-			"    2 | events: {types: {a: {       post_template: x, tags:     x}}}\n"+
-			"      |                                                         ^\n"+
-			"1 finding: 1 warning\n", "tabs.yaml")},
-		// The violin and each of the three signs before it fill two columns; what
-		// turns the direction of text is not printed.
-		{"wide characters", []string{"wide.yaml"}, found("NAME:2:64: warning: "+tags+
-			"    2 | events: {types: {a: {label: 音楽会 🎻 e\u0301\ufffd, post_template: x, tags: x}}}\n"+
-			"      |                                                                   ^\n"+
-			"1 finding: 1 warning\n", "wide.yaml")},
-		{"long line", []string{"long.yaml"}, found("NAME:2:255: warning: "+tags+
-			"    2 | …"+strings.Repeat("a", 34)+", post_template: x, tags: x, help: "+strings.Repeat("b", 31)+"…\n"+
-			"      | "+strings.Repeat(" ", 61)+"^\n"+
-			"1 finding: 1 warning\n", "long.yaml")},
-		{"long line, its end", []string{"end.yaml"}, found("NAME:2:255: warning: "+tags+
-			"    2 | …"+strings.Repeat("a", 70)+", post_template: x, tags: x}}}\n"+
-			"      | "+strings.Repeat(" ", 97)+"^\n"+
-			"1 finding: 1 warning\n", "end.yaml")},
-
-		{"nothing named", nil, unread("name one theme: its folder, its zip, or a manifest file")},
-		{"two named", []string{"valid", "broken"}, unread("name one theme: its folder, its zip, or a manifest file")},
-		{"no such flag", []string{"valid", "--colour"}, unread("unknown flag: --colour")},
-		{"no such format", []string{"valid", "--format", "xml"}, unread(`--format "xml": write text, json or github`)},
-		{"no such name", []string{"valid", "--name", "../valid"}, unread(`the service name "../valid": write 1 to 63 letters, digits, dots, dashes or underscores, a letter or a digit first`)},
-		{"no such file", []string{"nothing.zip"}, unread("there is no nothing.zip: name a theme's folder, its zip, or a manifest file")},
-		{"folder without", []string{"none"}, unread("none has no lychgate-manifest.yaml: put one next to package.json, or say with --name how it is called")},
-		{"zip without", []string{"none.zip"}, unread("none.zip has no lychgate-manifest.yaml: put one next to package.json, or say with --name how it is called")},
-		{"without that name", []string{"valid", "--name", "outpost", "--format", "json"}, unread("valid has no outpost-manifest.yaml: put one next to package.json, or say with --name how it is called")},
-		{"no zip", []string{"text.zip"}, unread("text.zip: not a zip, or cut off; zip the theme's folder again")},
-		{"evil zip", []string{"evil.zip", "--format", "github"}, unread("evil.zip: \"../lychgate-manifest.yaml\" leads out of the zip; zip the theme's folder itself, so that names are relative and have no `..`")},
-	} {
+	for _, c := range validations {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, run(nil, c.args...)); diff != "" {
 				t.Errorf("run (-want +got):\n%s", diff)

@@ -21,111 +21,32 @@ func TestLookupsAnswerWithTheProvider(t *testing.T) {
 	const kept = "public, max-age=86400"
 	invalid := fmt.Sprintf(message, "The domain is a single word: at least one dot is needed, as in example.com.")
 	tests := []struct {
-		name, method, target string
-		header               []string
-		want                 edgetest.Response
+		name, method, query string
+		header              []string
+		want                edgetest.Response
 	}{
-		{
-			name:   "built-in domain",
-			target: "/ghost/inbox-provider?domain=gmail.com",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`),
-		},
-		{
-			name:   "hosted workspace",
-			target: "/ghost/inbox-provider?domain=workspace.example",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`),
-		},
-		{
-			name:   "hosted by the other, in capitals",
-			target: "/ghost/inbox-provider?domain=TENANT.Example",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"outlook"}`),
-		},
-		{
-			name:   "mixed level",
-			target: "/ghost/inbox-provider?domain=mixed.example",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":null}`),
-		},
-		{
-			name:   "null MX",
-			target: "/ghost/inbox-provider?domain=nomail.example",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":null}`),
-		},
-		{
-			name:   "no such domain",
-			target: "/ghost/inbox-provider?domain=nowhere.example",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":null}`),
-		},
-		{
-			name:   "another parameter beside it, and escapes",
-			target: "/ghost/inbox-provider?v=1&%64omain=aol%2Ecom&domains=x",
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"aol"}`),
-		},
-		{
-			name:   "a valid domain needs no Accept",
-			target: "/ghost/inbox-provider?domain=hey.com",
-			header: []string{"Accept", "text/html"},
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"hey"}`),
-		},
-		{
-			name:   "from another origin, with cookies",
-			target: "/ghost/inbox-provider?domain=proton.me",
-			header: []string{"Origin", "https://theme.example", "Cookie", "a=b"},
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"proton"}`),
-		},
-		{
-			name:   "HEAD",
-			method: "HEAD",
-			target: "/ghost/inbox-provider?domain=icloud.com",
-			want:   edgetest.JSONResponse(200, kept, ""),
-		},
-		{
-			name:   "rejected, and JSON is accepted",
-			target: "/ghost/inbox-provider?domain=word",
-			header: []string{"Accept", "application/json"},
-			want:   edgetest.JSONResponse(422, "no-store", invalid, "Vary", "Accept"),
-		},
-		{
-			name:   "rejected, and a JSON type is accepted among others",
-			target: "/ghost/inbox-provider?domain=word",
-			header: []string{"Accept", "text/html, application/problem+json;q=0.5"},
-			want:   edgetest.JSONResponse(422, "no-store", invalid, "Vary", "Accept"),
-		},
-		{
-			name:   "rejected, and anything is accepted",
-			target: "/ghost/inbox-provider?domain=word",
-			header: []string{"Accept", "*/*"},
-			want: edgetest.Response{Status: 302, Header: map[string]string{
-				"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store", "Location": "/", "Vary": "Accept",
-			}},
-		},
-		{
-			name:   "preflight",
-			method: "OPTIONS",
-			target: "/ghost/inbox-provider?domain=gmail.com",
-			header: []string{"Origin", "https://theme.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-requested-with"},
-			want: edgetest.Response{Status: 204, Header: map[string]string{
-				"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
-				"Access-Control-Allow-Headers": "*", "Access-Control-Max-Age": "86400", "Allow": "GET, HEAD, OPTIONS",
-			}},
-		},
-		{
-			name:   "POST",
-			method: "POST",
-			target: "/ghost/inbox-provider?domain=gmail.com",
-			want:   edgetest.JSONResponse(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS"),
-		},
-		{
-			name:   "a host that is no site's",
-			target: "/ghost/inbox-provider?domain=gmail.com",
-			header: []string{"Host", "other.example.com"},
-			want:   edgetest.JSONResponse(404, "no-store", `{"message":"There is no site at this address."}`),
-		},
-		{
-			name:   "a site's host in capitals, with port and root dot",
-			target: "/ghost/inbox-provider?domain=gmail.com",
-			header: []string{"Host", "News.Example.COM.:8080"},
-			want:   edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`),
-		},
+		{name: "built-in domain", query: "domain=gmail.com", want: edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`)},
+		{name: "hosted workspace", query: "domain=workspace.example", want: edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`)},
+		{name: "hosted by the other, in capitals", query: "domain=TENANT.Example", want: edgetest.JSONResponse(200, kept, `{"provider":"outlook"}`)},
+		{name: "mixed level", query: "domain=mixed.example", want: edgetest.JSONResponse(200, kept, `{"provider":null}`)},
+		{name: "null MX", query: "domain=nomail.example", want: edgetest.JSONResponse(200, kept, `{"provider":null}`)},
+		{name: "no such domain", query: "domain=nowhere.example", want: edgetest.JSONResponse(200, kept, `{"provider":null}`)},
+		{name: "another parameter beside it, and escapes", query: "v=1&%64omain=aol%2Ecom&domains=x", want: edgetest.JSONResponse(200, kept, `{"provider":"aol"}`)},
+		{name: "a valid domain needs no Accept", query: "domain=hey.com", header: []string{"Accept", "text/html"}, want: edgetest.JSONResponse(200, kept, `{"provider":"hey"}`)},
+		{name: "from another origin, with cookies", query: "domain=proton.me", header: []string{"Origin", "https://theme.example", "Cookie", "a=b"}, want: edgetest.JSONResponse(200, kept, `{"provider":"proton"}`)},
+		{name: "HEAD", method: "HEAD", query: "domain=icloud.com", want: edgetest.JSONResponse(200, kept, "")},
+		{name: "rejected, and JSON is accepted", query: "domain=word", header: []string{"Accept", "application/json"}, want: edgetest.JSONResponse(422, "no-store", invalid, "Vary", "Accept")},
+		{name: "rejected, and a JSON type is accepted among others", query: "domain=word", header: []string{"Accept", "text/html, application/problem+json;q=0.5"}, want: edgetest.JSONResponse(422, "no-store", invalid, "Vary", "Accept")},
+		{name: "rejected, and anything is accepted", query: "domain=word", header: []string{"Accept", "*/*"}, want: edgetest.Response{Status: 302, Header: map[string]string{
+			"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store", "Location": "/", "Vary": "Accept",
+		}}},
+		{name: "preflight", method: "OPTIONS", query: "domain=gmail.com", header: []string{"Origin", "https://theme.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-requested-with"}, want: edgetest.Response{Status: 204, Header: map[string]string{
+			"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
+			"Access-Control-Allow-Headers": "*", "Access-Control-Max-Age": "86400", "Allow": "GET, HEAD, OPTIONS",
+		}}},
+		{name: "POST", method: "POST", query: "domain=gmail.com", want: edgetest.JSONResponse(405, "no-store", `{"message":"Only GET and HEAD are allowed."}`, "Allow", "GET, HEAD, OPTIONS")},
+		{name: "a host that is no site's", query: "domain=gmail.com", header: []string{"Host", "other.example.com"}, want: edgetest.JSONResponse(404, "no-store", `{"message":"There is no site at this address."}`)},
+		{name: "a site's host in capitals, with port and root dot", query: "domain=gmail.com", header: []string{"Host", "News.Example.COM.:8080"}, want: edgetest.JSONResponse(200, kept, `{"provider":"gmail"}`)},
 	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -135,7 +56,7 @@ func TestLookupsAnswerWithTheProvider(t *testing.T) {
 				method = "GET"
 			}
 			reader := fmt.Sprintf("192.0.2.%d", i)
-			got := e.Do(method, test.target, append(test.header, "X-Forwarded-For", reader)...)
+			got := e.Do(method, "/ghost/inbox-provider?"+test.query, append(test.header, "X-Forwarded-For", reader)...)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)
 			}

@@ -53,7 +53,7 @@ http://:{{port}} {
 `
 }
 
-// received is what Ghost was sent.
+// received is a Ghost, and what it was sent.
 type received struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -71,6 +71,48 @@ func (h *received) take() string {
 	defer h.mu.Unlock()
 	defer h.text.Reset()
 	return h.text.String()
+}
+
+// settings are what Ghost tells its admin.
+const settings = `{"config":{"version":"6.22.0","clientExtensions":{},"mail":"SMTP"}}`
+
+// ServeHTTP answers with the settings, in the way that the request names.
+func (h *received) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/site/") { // the edge asks that by itself
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(h, "%s %s %s\nHost: %s\n", r.Method, r.RequestURI, r.Proto, r.Host)
+	r.Header.Write(h)
+	h.Write(body)
+	header := w.Header()
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	header.Set("Cache-Control", "no-cache, private, no-store")
+	header.Set("Etag", `W/"2ab-x"`)
+	header.Set("Vary", "Accept-Version, Origin, Accept-Encoding")
+	header.Add("Set-Cookie", "a=b")
+	text := settings
+	switch kind := r.URL.Query().Get("answer"); kind {
+	case "304":
+		w.WriteHeader(http.StatusNotModified)
+		return
+	case "403":
+		w.WriteHeader(http.StatusForbidden)
+		text = `{"errors":[{}]}`
+	case "br", "zstd":
+		header.Set("Content-Encoding", kind)
+	case "html":
+		header.Set("Content-Type", "text/html")
+	case "huge":
+		text = `{"config":{"version":"` + strings.Repeat("6", 300<<10) + `"}}`
+	case "chunked":
+		io.WriteString(w, settings[:20])
+		http.NewResponseController(w).Flush()
+		text = settings[20:]
+	case "broken":
+		text = settings[:20]
+	}
+	io.WriteString(w, text)
 }
 
 // exchanged is what Ghost was sent and what the client got, byte for byte but for what
@@ -107,47 +149,8 @@ func exchanged(t *testing.T, address, request string, seen *received) string {
 // Ghost's admin notices nothing of staff_desk: of its requests, and of Ghost's responses, each
 // byte is as without it. One response gets a script, for who is signed in.
 func TestGhostAdminIsLetThrough(t *testing.T) {
-	const settings = `{"config":{"version":"6.22.0","clientExtensions":{},"mail":"SMTP"}}`
-	huge := `{"config":{"version":"` + strings.Repeat("6", 300<<10) + `"}}`
 	var seen received
-	ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/site/") { // the edge asks that by itself
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(&seen, "%s %s %s\nHost: %s\n", r.Method, r.RequestURI, r.Proto, r.Host)
-		r.Header.Write(&seen)
-		seen.Write(body)
-		header := w.Header()
-		header.Set("Content-Type", "application/json; charset=utf-8")
-		header.Set("Cache-Control", "no-cache, private, no-store")
-		header.Set("Etag", `W/"2ab-x"`)
-		header.Set("Vary", "Accept-Version, Origin, Accept-Encoding")
-		header.Add("Set-Cookie", "a=b")
-		switch kind := r.URL.Query().Get("answer"); kind {
-		case "304":
-			w.WriteHeader(http.StatusNotModified)
-		case "403":
-			w.WriteHeader(http.StatusForbidden)
-			io.WriteString(w, `{"errors":[{}]}`)
-		case "br", "zstd":
-			header.Set("Content-Encoding", kind)
-			io.WriteString(w, settings)
-		case "html":
-			header.Set("Content-Type", "text/html")
-			io.WriteString(w, settings)
-		case "huge":
-			io.WriteString(w, huge)
-		case "chunked":
-			io.WriteString(w, settings[:20])
-			http.NewResponseController(w).Flush()
-			io.WriteString(w, settings[20:])
-		case "broken":
-			io.WriteString(w, settings[:20])
-		default:
-			io.WriteString(w, settings)
-		}
-	}))
+	ghost := httptest.NewServer(&seen)
 	t.Cleanup(ghost.Close)
 	upstream := strings.TrimPrefix(ghost.URL, "http://")
 	config := func(option string) string {

@@ -186,113 +186,107 @@ func peak(run func()) uint64 {
 	return most - before
 }
 
-// Whatever a server sends, a reading takes no more memory than the documentation
-// says (docs/theme_manifest.md#refresh), and comes to an end.
-func TestHostileServer(t *testing.T) {
-	lineartest.Volume(t)
-	const (
-		mb   = 1 << 20
-		most = 160 << 20 // bytes
-	)
-	forever := func(text string) func(io.Writer) {
-		text = strings.Repeat(text, 1+8000/len(text))
-		return func(w io.Writer) {
-			for {
-				if _, err := io.WriteString(w, text); err != nil {
-					return
-				}
+// packOf answers with a pack of so many objects.
+func packOf(objects uint32, write func(p *packWriter)) hostile {
+	return hostile{pack: func(w io.Writer) {
+		p := newPackWriter(w, objects)
+		write(p)
+		p.end()
+	}}
+}
+
+// themeAnd answers with a pack of the theme and so many other objects.
+func themeAnd(others uint32, write func(p *packWriter)) hostile {
+	return packOf(3+others, func(p *packWriter) {
+		p.theme()
+		write(p)
+	})
+}
+
+// zeroFiles answers with the theme and files of zeros, which are small until they are unpacked.
+func zeroFiles(count uint32) hostile {
+	return themeAnd(count, func(p *packWriter) {
+		for range count {
+			p.object(plumbing.BlobObject, 15*mb, nil, zeros(15*mb))
+		}
+	})
+}
+
+func forever(text string) func(io.Writer) {
+	text = strings.Repeat(text, 1+8000/len(text))
+	return func(w io.Writer) {
+		for {
+			if _, err := io.WriteString(w, text); err != nil {
+				return
 			}
 		}
 	}
-	for _, test := range []struct {
-		name   string
-		server hostile
-		text   string // of the error; empty if the manifest is read
-		limit  int64  // of what is received, if it is not the default
-	}{
-		{name: "a large file", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4)
-			p.theme()
+}
+
+const mb = 1 << 20
+
+// attack is what a server sends to take memory or time.
+type attack struct {
+	name   string
+	server hostile
+	text   string // of the error; empty if the manifest is read
+	limit  int64  // of what is received, if it is not the default
+}
+
+func attacks() []attack {
+	longTree := plumbing.ComputeHash(plumbing.TreeObject, make([]byte, 15*mb))
+	ofLongTree := "tree " + longTree.String() + "\n\na\n"
+	longRoot := packOf(2, func(p *packWriter) {
+		p.whole(plumbing.CommitObject, ofLongTree)
+		p.object(plumbing.TreeObject, 15*mb, nil, zeros(15*mb))
+	})
+	longRoot.head = plumbing.ComputeHash(plumbing.CommitObject, []byte(ofLongTree))
+	longCommit := packOf(1, func(p *packWriter) { p.object(plumbing.CommitObject, 15*mb, nil, zeros(15*mb)) })
+	longCommit.head = plumbing.ComputeHash(plumbing.CommitObject, make([]byte, 15*mb))
+	return []attack{
+		{name: "a large file", server: themeAnd(1, func(p *packWriter) {
 			p.object(plumbing.BlobObject, 15*mb, nil, random(15*mb))
-			p.end()
-		}}, limit: 16 * mb},
-		{name: "files that unpack to much", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 7)
-			p.theme()
-			for range 4 {
-				p.object(plumbing.BlobObject, 15*mb, nil, zeros(15*mb))
-			}
-			p.end()
-		}}, limit: 16 * mb},
-		{name: "files that unpack to too much", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 8)
-			p.theme()
-			for range 5 {
-				p.object(plumbing.BlobObject, 15*mb, nil, zeros(15*mb))
-			}
-			p.end()
-		}}, text: "more than 67108864 bytes unpacked", limit: 16 * mb},
-		{name: "a file that claims a size", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4)
-			p.theme()
+		}), limit: 16 * mb},
+		{name: "files that unpack to much", server: zeroFiles(4), limit: 16 * mb},
+		{name: "files that unpack to too much", server: zeroFiles(5), text: "more than 67108864 bytes unpacked", limit: 16 * mb},
+		{name: "a file that claims a size", server: themeAnd(1, func(p *packWriter) {
 			p.object(plumbing.BlobObject, 1<<40, nil, strings.NewReader("a"))
-			p.end()
-		}}, text: "1099511627776 bytes in one file"},
-		{name: "a file that is larger than it claims", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4)
-			p.theme()
+		}), text: "1099511627776 bytes in one file"},
+		{name: "a file that is larger than it claims", server: themeAnd(1, func(p *packWriter) {
 			p.object(plumbing.BlobObject, 10, nil, zeros(100*mb))
-			p.end()
-		}}, text: "inflate"},
-		{name: "a delta that claims a size", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4)
-			p.theme()
+		}), text: "inflate"},
+		{name: "a delta that claims a size", server: themeAnd(1, func(p *packWriter) {
 			p.delta(2, 1<<62, nil)
-			p.end()
-		}}, text: "4611686018427387904 bytes in one file"},
-		{name: "a delta that makes much of little", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 7)
-			p.theme()
+		}), text: "4611686018427387904 bytes in one file"},
+		{name: "a delta that makes much of little", server: themeAnd(1+3, func(p *packWriter) {
 			p.whole(plumbing.BlobObject, strings.Repeat("b", 0xffff))
 			base := p.last
 			for range 3 {
 				p.last = base
 				p.delta(0xffff, 500*0xffff, bytes.Repeat(copyAll(0xffff), 500))
 			}
-			p.end()
-		}}},
-		{name: "deltas of a large file", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4+1000)
-			p.theme()
+		})},
+		{name: "deltas of a large file", server: themeAnd(1+1000, func(p *packWriter) {
 			p.object(plumbing.BlobObject, 60*mb, nil, zeros(60*mb))
 			large := p.last
 			for range 1000 {
 				p.last = large
 				p.delta(60*mb, 1, []byte{1, 'a'})
 			}
-			p.end()
-		}}},
-		{name: "a chain of deltas", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4+4000)
-			p.theme()
+		})},
+		{name: "a chain of deltas", server: themeAnd(1+4000, func(p *packWriter) {
 			p.whole(plumbing.BlobObject, strings.Repeat("b", 60_000))
 			for range 4000 {
 				p.delta(60_000, 60_000, copyAll(60_000))
 			}
-			p.end()
-		}}},
-		{name: "a chain of small deltas", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 100_000)
-			p.theme()
+		})},
+		{name: "a chain of small deltas", server: themeAnd(100_000-3, func(p *packWriter) {
 			p.whole(plumbing.BlobObject, "b")
 			for range 100_000 - 4 {
 				p.delta(1, 1, copyAll(1))
 			}
-			p.end()
-		}}, text: "made from one another"},
-		{name: "deltas of a file that is there many times", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 40_000)
-			p.theme()
+		}), text: "made from one another"},
+		{name: "deltas of a file that is there many times", server: themeAnd(40_000-3, func(p *packWriter) {
 			base := strings.Repeat("b", 1000)
 			hash := plumbing.ComputeHash(plumbing.BlobObject, []byte(base))
 			delta := append(binary.AppendUvarint(binary.AppendUvarint(nil, 1000), 1000), copyAll(1000)...)
@@ -301,54 +295,42 @@ func TestHostileServer(t *testing.T) {
 				p.object(plumbing.REFDeltaObject, int64(len(delta)), hash[:], bytes.NewReader(delta))
 			}
 			p.whole(plumbing.BlobObject, "b")
-			p.end()
-		}}},
-		{name: "many files", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 100_000)
-			p.theme()
+		})},
+		{name: "many files", server: themeAnd(100_000-3, func(p *packWriter) {
 			for i := range 100_000 - 3 {
 				p.whole(plumbing.BlobObject, strconv.Itoa(i))
 			}
-			p.end()
-		}}},
-		{name: "all of this together", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 100_000)
-			p.theme()
+		})},
+		{name: "all of this together", server: themeAnd(100_000-3, func(p *packWriter) {
 			p.object(plumbing.BlobObject, 58*mb, nil, random(58*mb))
 			p.object(plumbing.BlobObject, 7*mb, nil, zeros(7*mb))
 			p.delta(7*mb, 8*mb, append(copyAll(7*mb), copyAll(mb)...))
 			for i := range 100_000 - 6 {
 				p.whole(plumbing.BlobObject, strconv.Itoa(i))
 			}
-			p.end()
-		}}},
-		{name: "a long root", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 2)
-			hash := plumbing.ComputeHash(plumbing.TreeObject, make([]byte, 15*mb))
-			p.whole(plumbing.CommitObject, "tree "+hash.String()+"\n\na\n")
-			p.object(plumbing.TreeObject, 15*mb, nil, zeros(15*mb))
-			p.end()
-		}, head: plumbing.ComputeHash(plumbing.CommitObject,
-			[]byte("tree "+plumbing.ComputeHash(plumbing.TreeObject, make([]byte, 15*mb)).String()+"\n\na\n"))}, text: "a tree is too long"},
-		{name: "a long commit", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 1)
-			p.object(plumbing.CommitObject, 15*mb, nil, zeros(15*mb))
-			p.end()
-		}, head: plumbing.ComputeHash(plumbing.CommitObject, make([]byte, 15*mb))}, text: "a commit is too long"},
-		{name: "a manifest that is made from a large file", server: hostile{pack: func(w io.Writer) {
-			p := newPackWriter(w, 4)
+		})},
+		{name: "a long root", server: longRoot, text: "a tree is too long"},
+		{name: "a long commit", server: longCommit, text: "a commit is too long"},
+		{name: "a manifest that is made from a large file", server: packOf(4, func(p *packWriter) {
 			p.whole(plumbing.CommitObject, commit)
 			p.whole(plumbing.TreeObject, tree)
 			p.object(plumbing.BlobObject, 17*mb, nil, zeros(17*mb))
 			p.delta(17*mb, 2, []byte("\x02a\n"))
-			p.end()
-		}}, text: "made from others"},
+		}), text: "made from others"},
 		{name: "many branches", server: hostile{list: forever("003d" + strings.Repeat("1", 40) + " refs/heads/aaaaa")}, text: "more than 8388608 bytes of branches"},
 		{name: "a pack that never ends", server: hostile{pack: forever("PACK")}, text: "more than 67108864 bytes were received"},
 		{name: "progress that never ends", server: hostile{raw: forever("0006\x02a")}, text: "more than 8388608 bytes were received", limit: 8 << 20},
 		{name: "acknowledgements that never end", server: hostile{pack: forever("0008NAK\n")}, text: "more than 8388608 bytes were received", limit: 8 << 20},
 		{name: "empty pieces of a pack that never end", server: hostile{raw: forever("0005\x01")}, text: "more than 8388608 bytes were received", limit: 8 << 20},
-	} {
+	}
+}
+
+// Whatever a server sends, a reading takes no more memory than the documentation
+// says (docs/theme_manifest.md#refresh), and comes to an end.
+func TestHostileServer(t *testing.T) {
+	lineartest.Volume(t)
+	const most = 160 << 20 // bytes
+	for _, test := range attacks() {
 		t.Run(test.name, func(t *testing.T) {
 			if test.server.head.IsZero() {
 				test.server.head = head
