@@ -13,84 +13,112 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
-func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
+// Two integrations of one site, and one of another.
+var (
+	crm = members.Integration{
+		Site: "daily", Name: "crm", Mode: "custom_id", DuplicateEmails: true, PlaceholderDomain: "members.invalid",
+		SubscribeByDefault: true, KeyHash: members.HashKey("h1"), CreatedAt: then, Limit: members.Limit{Requests: 600, Window: 1500 * time.Microsecond},
+	}
+	form  = members.Integration{Site: "daily", Name: "form", Mode: "email", PlaceholderDomain: "x.invalid", KeyHash: members.HashKey("h2"), CreatedAt: later}
+	other = members.Integration{Site: "weekly", Name: "crm", Mode: "email", KeyHash: members.HashKey("h3"), CreatedAt: then}
+)
+
+// integrations is a store with those.
+type integrations struct {
+	*SQL
+	t *testing.T
+}
+
+func eachWithIntegrations(t *testing.T, test func(s integrations)) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
-		if err != nil {
-			t.Fatalf("NewSQL: %v", err)
-		}
-		ctx := t.Context()
-		crm := members.Integration{
-			Site: "daily", Name: "crm", Mode: "custom_id", DuplicateEmails: true, PlaceholderDomain: "members.invalid",
-			SubscribeByDefault: true, KeyHash: members.HashKey("h1"), CreatedAt: then, Limit: members.Limit{Requests: 600, Window: 1500 * time.Microsecond},
-		}
-		form := members.Integration{Site: "daily", Name: "form", Mode: "email", PlaceholderDomain: "x.invalid", KeyHash: members.HashKey("h2"), CreatedAt: later}
-		other := members.Integration{Site: "weekly", Name: "crm", Mode: "email", KeyHash: members.HashKey("h3"), CreatedAt: then}
+		s := integrations{store, t}
+		s.must(err)
 		for _, i := range []members.Integration{form, crm, other} {
-			if err := store.AddIntegration(ctx, i); err != nil {
-				t.Fatalf("store.AddIntegration: %v", err)
-			}
+			s.must(s.AddIntegration(t.Context(), i))
 		}
+		test(s)
+	})
+}
+
+// gone fails unless no integration of daily has the key.
+func (s integrations) gone(hash members.KeyHash) {
+	s.t.Helper()
+	if i, err := s.FindIntegration(s.t.Context(), "daily", hash); !errors.Is(err, members.ErrNotFound) {
+		s.t.Errorf("daily %s: FindIntegration = %+v, %v, want error %v", hash, i, err, members.ErrNotFound)
+	}
+}
+
+func (s integrations) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("the store: error %v, want none", err)
+	}
+}
+
+func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
+	eachWithIntegrations(t, func(s integrations) {
+		t, ctx := s.t, s.t.Context()
 		again := crm
 		again.KeyHash = members.HashKey("h4")
-		if err := store.AddIntegration(ctx, again); !errors.Is(err, members.ErrIntegrationTaken) {
+		if err := s.AddIntegration(ctx, again); !errors.Is(err, members.ErrIntegrationTaken) {
 			t.Errorf("the same name: %v", err)
 		}
-		list, err := store.ListIntegrations(ctx, "daily")
+		list, err := s.ListIntegrations(ctx, "daily")
 		if diff := cmp.Diff([]members.Integration{crm, form}, list); diff != "" || err != nil {
 			t.Errorf("list: %s, %v", diff, err)
 		}
-		found, err := store.FindIntegration(ctx, "daily", members.HashKey("h1"))
+		found, err := s.FindIntegration(ctx, "daily", members.HashKey("h1"))
 		if diff := cmp.Diff(crm, found); diff != "" || err != nil {
 			t.Errorf("found: %s, %v", diff, err)
 		}
-		gone := func(site string, hash members.KeyHash) {
-			t.Helper()
-			if i, err := store.FindIntegration(ctx, site, hash); !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("%s %s: FindIntegration = %+v, %v, want error %v", site, hash, i, err, members.ErrNotFound)
-			}
-		}
-		gone("daily", members.HashKey("h3")) // is another site's
+		s.gone(members.HashKey("h3")) // is another site's
 
-		limitedTo := func(want members.Limit) {
-			t.Helper()
-			found, err := store.FindIntegration(ctx, "daily", crm.KeyHash)
-			if diff := cmp.Diff(want, found.Limit); diff != "" || err != nil {
+		for _, limit := range []members.Limit{{Requests: 65535, Window: 365 * 24 * time.Hour}, {}} {
+			s.must(s.LimitIntegration(ctx, "daily", "crm", limit))
+			found, err := s.FindIntegration(ctx, "daily", crm.KeyHash)
+			if diff := cmp.Diff(limit, found.Limit); diff != "" || err != nil {
 				t.Errorf("limit: %s, %v", diff, err)
 			}
 		}
-		for _, limit := range []members.Limit{{Requests: 65535, Window: 365 * 24 * time.Hour}, {}} {
-			if err := store.LimitIntegration(ctx, "daily", "crm", limit); err != nil {
-				t.Fatalf("store.LimitIntegration: %v", err)
+		for _, err := range []error{
+			s.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), s.RevokeIntegration(ctx, "weekly", "form", then),
+			s.LimitIntegration(ctx, "daily", "missing", members.Limit{}),
+		} {
+			if !errors.Is(err, members.ErrNotFound) {
+				t.Errorf("an integration that does not exist: %v", err)
 			}
-			limitedTo(limit)
 		}
+	})
+}
 
-		if err := store.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")); err != nil {
-			t.Fatalf("store.RotateIntegration: %v", err)
-		}
-		gone("daily", members.HashKey("h1"))
-		if i, err := store.FindIntegration(ctx, "daily", members.HashKey("h5")); err != nil || i.Name != "crm" {
+func TestKeysAreRotatedAndRevoked(t *testing.T) {
+	eachWithIntegrations(t, func(s integrations) {
+		t, ctx := s.t, s.t.Context()
+		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")))
+		s.gone(members.HashKey("h1"))
+		if i, err := s.FindIntegration(ctx, "daily", members.HashKey("h5")); err != nil || i.Name != "crm" {
 			t.Errorf("rotated: %+v, %v", i, err)
 		}
-		if err := store.RevokeIntegration(ctx, "daily", "crm", later); err != nil {
-			t.Fatalf("store.RevokeIntegration: %v", err)
-		}
-		gone("daily", members.HashKey("h5"))
-		if list, err := store.ListIntegrations(ctx, "daily"); err != nil || !list[0].RevokedAt.Equal(later) {
+		s.must(s.RevokeIntegration(ctx, "daily", "crm", later))
+		s.gone(members.HashKey("h5"))
+		if list, err := s.ListIntegrations(ctx, "daily"); err != nil || !list[0].RevokedAt.Equal(later) {
 			t.Errorf("revoked: %+v, %v", list, err)
 		}
-		if err := store.RotateIntegration(ctx, "daily", "crm", members.HashKey("h6")); err != nil {
-			t.Fatalf("store.RotateIntegration: %v", err)
-		}
-		if _, err := store.FindIntegration(ctx, "daily", members.HashKey("h6")); err != nil {
+		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h6")))
+		if _, err := s.FindIntegration(ctx, "daily", members.HashKey("h6")); err != nil {
 			t.Errorf("rotated after it was revoked: %v", err)
 		}
+	})
+}
 
-		// A use is kept unless another one stands for it, and not of a key that is replaced.
+// A use is kept unless another one stands for it, and not of a key that is replaced.
+func TestUsesOfKeysAreKept(t *testing.T) {
+	eachWithIntegrations(t, func(s integrations) {
+		t, ctx := s.t, s.t.Context()
 		usedAt := func(want time.Time) {
 			t.Helper()
-			list, err := store.ListIntegrations(ctx, "daily")
+			list, err := s.ListIntegrations(ctx, "daily")
 			if err != nil || !list[1].LastUsedAt.Equal(want) || !list[0].LastUsedAt.IsZero() {
 				t.Errorf("used at %v, want %v; %v, %v", list[1].LastUsedAt, want, list[0].LastUsedAt, err)
 			}
@@ -98,12 +126,10 @@ func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
 		usedAt(time.Time{})
 		use := func(i members.Integration, at time.Time) {
 			t.Helper()
-			if err := store.UseIntegration(ctx, i, at); err != nil {
-				t.Errorf("store.UseIntegration: %v", err)
-			}
+			s.must(s.UseIntegration(ctx, i, at))
 		}
-		again.Site, again.KeyHash = "daily", members.HashKey("h5") // the one that crm had
-		use(again, then)
+		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")))
+		use(crm, then) // with the key that it had
 		use(form, then)
 		usedAt(then)
 		use(form, then.Add(members.UseInterval-time.Millisecond))
@@ -111,13 +137,13 @@ func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
 		usedAt(then)
 		use(form, then.Add(members.UseInterval))
 		usedAt(then.Add(members.UseInterval))
-		if found, err := store.FindIntegration(ctx, "daily", form.KeyHash); err != nil || !found.LastUsedAt.Equal(then.Add(members.UseInterval)) {
+		if found, err := s.FindIntegration(ctx, "daily", form.KeyHash); err != nil || !found.LastUsedAt.Equal(then.Add(members.UseInterval)) {
 			t.Errorf("found: %+v, %v", found, err)
 		}
 
 		active := func(since time.Time, most int, want ...string) {
 			t.Helper()
-			list, err := store.ActiveSites(ctx, since, most)
+			list, err := s.ActiveSites(ctx, since, most)
 			if diff := cmp.Diff(want, list, cmpopts.EquateEmpty()); diff != "" || err != nil {
 				t.Errorf("sites used since %v (-want +got):\n%s, %v", since, diff, err)
 			}
@@ -128,18 +154,7 @@ func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
 		active(then.Add(time.Millisecond), 10, "daily")
 		active(then.Add(time.Hour), 10)
 
-		if err := store.RotateIntegration(ctx, "daily", "form", members.HashKey("h8")); err != nil {
-			t.Fatalf("store.RotateIntegration: %v", err)
-		}
+		s.must(s.RotateIntegration(ctx, "daily", "form", members.HashKey("h8")))
 		usedAt(time.Time{})
-
-		for _, err := range []error{
-			store.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), store.RevokeIntegration(ctx, "weekly", "form", then),
-			store.LimitIntegration(ctx, "daily", "missing", members.Limit{}),
-		} {
-			if !errors.Is(err, members.ErrNotFound) {
-				t.Errorf("an integration that does not exist: %v", err)
-			}
-		}
 	})
 }

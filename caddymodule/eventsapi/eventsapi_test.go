@@ -55,55 +55,7 @@ func TestEventsBecomePostsThatReadersFind(t *testing.T) {
 		t.Fatalf(`events = %+v, want status "published", no pending, a post, slug beginning with "an-evening-"`, published)
 	}
 
-	// The page that readers get.
-	page := h.Do("GET", "/"+slug+"/")
-	data := regexp.MustCompile(`<script type="application/ld\+json">(.*?"eventStatus".*?)</script>`).FindStringSubmatch(page.Body)
-	if page.Status != 200 || !strings.Contains(page.Body, "<p>A webinar</p>") || len(data) != 2 {
-		t.Fatalf(`got %v, want status 200, body with "<p>A webinar</p>", 2 data`, page)
-	}
-	address := published.Post.URL
-	want := fmt.Sprintf(`{"@context":"https://schema.org","@type":"Event","name":"An evening \u0026 \u003cb\u003emore\u003c/b\u003e %s","description":"With wine.",`+
-		`"startDate":"2031-05-01T19:00:00+02:00","endDate":"2031-05-01T21:00:00+02:00","eventStatus":"https://schema.org/EventScheduled",`+
-		`"eventAttendanceMode":"https://schema.org/MixedEventAttendanceMode",`+
-		`"location":[{"@type":"Place","name":"The Pier","address":"The Pier"},{"@type":"VirtualLocation","url":%q}],`+
-		`"isAccessibleForFree":true,"offers":{"@type":"Offer","url":%[2]q,"availability":"https://schema.org/InStock"},"url":%[2]q,`+
-		`"organizer":{"@type":"Organization","name":"Daily","url":%[3]q}}`, h.Unique, address, strings.TrimSuffix(address, slug+"/"))
-	if diff := cmp.Diff(want, data[1]); diff != "" {
-		t.Errorf("data[1] (-want +got):\n%s", diff)
-	}
-	if !strings.Contains(page.Body, `<script src=/ghost/lychgate/event.js async blocking="render"></script>`) {
-		t.Errorf("the page does not load the script of events: %s", page.Body)
-	}
-	if strings.Contains(page.Body, "meet.example.com") || strings.Contains(page.Body, `"guests"`) {
-		t.Errorf("the page gives away what is for who registered: %s", page.Body)
-	}
-	if diff := cmp.Diff([]string{"event", "hash-listed", "webinar"}, h.Tags(published.Post.ID)); diff != "" {
-		t.Errorf("h.tags (-want +got):\n%s", diff)
-	}
-
-	// What readers' scripts and calendars get.
-	var list edgetest.Response
-	wait.Until(t, func() string { // for what was kept of the response before
-		if list = h.Do("GET", "/ghost/lychgate/events"); strings.Contains(list.Body, `"total":0`) {
-			return "no event yet"
-		}
-		return ""
-	})
-	one := h.Do("GET", "/ghost/lychgate/events/"+slug)
-	if single := strings.TrimSuffix(one.Body, `,"messages":{}}`) + "}"; list.Body != `{"events":[`+single+`],"total":1,"next":null,"messages":{}}` || one.Status != 200 {
-		t.Errorf("got %v, %v, want body %q, status 200", one, list, `{"events":[`+single+`],"total":1,"next":null,"messages":{}}`)
-	}
-	if again := h.Do("GET", "/ghost/lychgate/events", "If-None-Match", list.Header["Etag"]); again.Status != 304 || list.Header["Access-Control-Allow-Origin"] != "*" {
-		t.Errorf(`got %v, %v, want status 304, Access-Control-Allow-Origin "*"`, again, list)
-	}
-	for _, path := range []string{"/" + slug + ".ics", ".ics"} {
-		file := h.Do("GET", "/ghost/lychgate/events"+path)
-		for _, line := range []string{"DTSTART:20310501T170000Z\r\n", "DTEND:20310501T190000Z\r\n", "STATUS:CONFIRMED\r\n", "LOCATION:The Pier\r\n", "UID:" + draft.ID + "@lychgate\r\n"} {
-			if !strings.Contains(file.Body, line) || file.Header["Content-Type"] != "text/calendar; charset=utf-8" {
-				t.Errorf("%s lacks %q: %v", path, line, file)
-			}
-		}
-	}
+	readersGet(h, published)
 
 	// What staff change in Ghost comes back, when somebody looks.
 	h.Ghost("PUT", "/posts/"+published.Post.ID+"/", fmt.Sprintf(`{"posts":[{"title":"Renamed %s","custom_excerpt":"In Ghost.","updated_at":%q}]}`, h.Unique, h.UpdatedAt(published.Post.ID)))
@@ -158,6 +110,60 @@ func TestEventsBecomePostsThatReadersFind(t *testing.T) {
 	h.Events(404, "GET", "/"+draft.ID, "")
 	if left := h.IDs("posts", "title:~'"+h.Unique+"'"); len(left) != 1 {
 		t.Errorf("posts %v, want the deleted event's draft", left)
+	}
+}
+
+// readersGet fails unless readers get the page of the event of TestEventsBecomePostsThatReadersFind, and find it in
+// lists and calendars.
+func readersGet(h *edgetest.Homepage, published edgetest.Event) {
+	slug := published.Values["slug"].(string)
+	page := h.Do("GET", "/"+slug+"/")
+	data := regexp.MustCompile(`<script type="application/ld\+json">(.*?"eventStatus".*?)</script>`).FindStringSubmatch(page.Body)
+	if page.Status != 200 || !strings.Contains(page.Body, "<p>A webinar</p>") || len(data) != 2 {
+		h.T.Fatalf(`got %v, want status 200, body with "<p>A webinar</p>", 2 data`, page)
+	}
+	address := published.Post.URL
+	want := fmt.Sprintf(`{"@context":"https://schema.org","@type":"Event","name":"An evening \u0026 \u003cb\u003emore\u003c/b\u003e %s","description":"With wine.",`+
+		`"startDate":"2031-05-01T19:00:00+02:00","endDate":"2031-05-01T21:00:00+02:00","eventStatus":"https://schema.org/EventScheduled",`+
+		`"eventAttendanceMode":"https://schema.org/MixedEventAttendanceMode",`+
+		`"location":[{"@type":"Place","name":"The Pier","address":"The Pier"},{"@type":"VirtualLocation","url":%q}],`+
+		`"isAccessibleForFree":true,"offers":{"@type":"Offer","url":%[2]q,"availability":"https://schema.org/InStock"},"url":%[2]q,`+
+		`"organizer":{"@type":"Organization","name":"Daily","url":%[3]q}}`, h.Unique, address, strings.TrimSuffix(address, slug+"/"))
+	if diff := cmp.Diff(want, data[1]); diff != "" {
+		h.T.Errorf("data[1] (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(page.Body, `<script src=/ghost/lychgate/event.js async blocking="render"></script>`) {
+		h.T.Errorf("the page does not load the script of events: %s", page.Body)
+	}
+	if strings.Contains(page.Body, "meet.example.com") || strings.Contains(page.Body, `"guests"`) {
+		h.T.Errorf("the page gives away what is for who registered: %s", page.Body)
+	}
+	if diff := cmp.Diff([]string{"event", "hash-listed", "webinar"}, h.Tags(published.Post.ID)); diff != "" {
+		h.T.Errorf("h.tags (-want +got):\n%s", diff)
+	}
+
+	// What their scripts and calendars get.
+	var list edgetest.Response
+	wait.Until(h.T, func() string { // for what was kept of the response before
+		if list = h.Do("GET", "/ghost/lychgate/events"); strings.Contains(list.Body, `"total":0`) {
+			return "no event yet"
+		}
+		return ""
+	})
+	one := h.Do("GET", "/ghost/lychgate/events/"+slug)
+	if single := strings.TrimSuffix(one.Body, `,"messages":{}}`) + "}"; list.Body != `{"events":[`+single+`],"total":1,"next":null,"messages":{}}` || one.Status != 200 {
+		h.T.Errorf("got %v, %v, want body %q, status 200", one, list, `{"events":[`+single+`],"total":1,"next":null,"messages":{}}`)
+	}
+	if again := h.Do("GET", "/ghost/lychgate/events", "If-None-Match", list.Header["Etag"]); again.Status != 304 || list.Header["Access-Control-Allow-Origin"] != "*" {
+		h.T.Errorf(`got %v, %v, want status 304, Access-Control-Allow-Origin "*"`, again, list)
+	}
+	for _, path := range []string{"/" + slug + ".ics", ".ics"} {
+		file := h.Do("GET", "/ghost/lychgate/events"+path)
+		for _, line := range []string{"DTSTART:20310501T170000Z\r\n", "DTEND:20310501T190000Z\r\n", "STATUS:CONFIRMED\r\n", "LOCATION:The Pier\r\n", "UID:" + published.ID + "@lychgate\r\n"} {
+			if !strings.Contains(file.Body, line) || file.Header["Content-Type"] != "text/calendar; charset=utf-8" {
+				h.T.Errorf("%s lacks %q: %v", path, line, file)
+			}
+		}
 	}
 }
 

@@ -70,26 +70,16 @@ func eachOfEvents(h *edgetest.Homepage, name, id string, want edgetest.Response,
 	}
 }
 
-// Nobody but editors gets to the events, and what cannot be done says why and changes
-// nothing.
-func TestEventsRefused(t *testing.T) {
-	ghost, key := ghosttest.Real(t)
-	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), ghost, key, "6000 1m"))
-	h := edgetest.NewEvents(t, e, key)
-	party := h.EventBody(map[string]any{"name": "Party " + h.Unique})
-	draft, _ := h.Events(201, "POST", "", party, "Idempotency-Key", "k1")
-	if again, _ := h.Events(201, "POST", "", party, "Idempotency-Key", "k1"); again.ID != draft.ID || again.Revision != draft.Revision {
-		t.Errorf("asked again: %+v", again)
-	}
+// refusal is a request about events that cannot be done, and the response.
+type refusal struct {
+	name, method, path, body string
+	header                   []string
+	status                   int
+	want                     string
+}
 
-	author := "author" + edgetest.GUIDLike() + "@example.com"
-	e.AddStaff(h.Owner, author, "Author")
-	eachOfEvents(h, "an author", draft.ID, edgetest.StaffResponse(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.SignIn(author), "Origin", e.Base)
-	eachOfEvents(h, "nobody", draft.ID, edgetest.StaffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
-	for _, host := range []string{"elsewhere.example.com", "bare.example.com"} {
-		eachOfEvents(h, host, draft.ID, edgetest.StaffResponse(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
-	}
-
+// refusals are about a draft of which k1 is the key.
+func refusals(h *edgetest.Homepage, draft edgetest.Event) []refusal {
 	large, noID := strings.Repeat("x", 300<<10), "/"+strings.Repeat("a", 26)
 	noEvent := `{"message":"There is no such event. Somebody may have deleted it."}`
 	noTag := `{"message":"The header If-Match must have the ETag of the event, such as \"12\"."}`
@@ -103,12 +93,7 @@ func TestEventsRefused(t *testing.T) {
 	noTime := `{"message":"The at is a time such as 2031-05-01T17:00:00Z."}`
 	body := h.EventBody(map[string]any{"name": "Party"})
 	as := func(header ...string) []string { return header }
-	for _, test := range []struct {
-		name, method, path, body string
-		header                   []string
-		status                   int
-		want                     string
-	}{
+	return []refusal{
 		{"no such view", "GET", "?view=old", "", nil, 422, `{"message":"The view is upcoming, past or drafts."}`},
 		{"no such view, without the body", "HEAD", "?view=old", "", nil, 422, ""},
 		{"another method", "PATCH", "", "", nil, 405, `{"message":"The method is not allowed here."}`},
@@ -183,7 +168,29 @@ func TestEventsRefused(t *testing.T) {
 		{"no theme", "POST", "", `{"type":"webinar"}`, nil, 422, `{"message":"There is no theme \"\" with event types on this site."}`},
 		{"a control character", "PUT", "/" + draft.ID, `{"theme":"` + h.Theme + `","type":"webinar","values":{"name":"\u0000"}}`, nil, 422, noControl},
 		{"another site's page", "POST", "/" + draft.ID + "/publish", "", as("Sec-Fetch-Site", "cross-site"), 403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`},
-	} {
+	}
+}
+
+// Nobody but editors gets to the events, and what cannot be done says why and changes
+// nothing.
+func TestEventsRefused(t *testing.T) {
+	ghost, key := ghosttest.Real(t)
+	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), ghost, key, "6000 1m"))
+	h := edgetest.NewEvents(t, e, key)
+	party := h.EventBody(map[string]any{"name": "Party " + h.Unique})
+	draft, _ := h.Events(201, "POST", "", party, "Idempotency-Key", "k1")
+	if again, _ := h.Events(201, "POST", "", party, "Idempotency-Key", "k1"); again.ID != draft.ID || again.Revision != draft.Revision {
+		t.Errorf("asked again: %+v", again)
+	}
+
+	author := "author" + edgetest.GUIDLike() + "@example.com"
+	e.AddStaff(h.Owner, author, "Author")
+	eachOfEvents(h, "an author", draft.ID, edgetest.StaffResponse(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.SignIn(author), "Origin", e.Base)
+	eachOfEvents(h, "nobody", draft.ID, edgetest.StaffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
+	for _, host := range []string{"elsewhere.example.com", "bare.example.com"} {
+		eachOfEvents(h, host, draft.ID, edgetest.StaffResponse(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
+	}
+	for _, test := range refusals(h, draft) {
 		header := append([]string{"Cookie", h.Owner, "Origin", h.Base}, test.header...)
 		if !slices.Contains(test.header, "Content-Type") {
 			header = append(header, "Content-Type", "application/json")

@@ -58,126 +58,155 @@ func signInReader(h *edgetest.Homepage, email string, isPaid bool) string {
 	return strings.Join(pairs, "; ")
 }
 
+// readers are Jane, who pays nothing, and John, who has a gift, at a site with events.
+type readers struct {
+	*edgetest.Homepage
+	p                      *edgetest.GhostProxy
+	ids                    map[string]string // of the events, by the path of their registration
+	free, paid, none, over string            // those paths; free has one place
+	jane, john             string            // their cookies
+}
+
+func newReaders(t *testing.T) *readers {
+	t.Helper()
+	p := edgetest.StartGhostProxy(t, "registration")
+	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "120 1m"))
+	r := &readers{Homepage: edgetest.NewEvents(t, e, p.Key), p: p, ids: make(map[string]string)}
+	r.free = r.publish("Free", map[string]any{"access": "free", "max_attendees": 1, "platform_url": "https://meet.example.com/room"})
+	r.paid = r.publish("Paid", map[string]any{"access": "paid"})
+	r.none = r.publish("None", nil)
+	r.over = r.publish("Over", map[string]any{"access": "free", "event_date": "2020-05-01"})
+	r.jane, r.john = signInReader(r.Homepage, "jane@"+p.Domain, false), signInReader(r.Homepage, "john@"+p.Domain, true)
+	return r
+}
+
+// publish publishes an event, and returns the path of its registration.
+func (r *readers) publish(name string, values map[string]any) string {
+	r.T.Helper()
+	all := map[string]any{"name": name + " " + r.Unique, "event_date": "2031-05-01", "speaker": "Ada"}
+	maps.Copy(all, values)
+	draft, _ := r.Events(201, "POST", "", r.EventBody(all))
+	published, _ := r.Events(200, "POST", "/"+draft.ID+"/publish", "")
+	path := "/ghost/lychgate/events/" + published.Values["slug"].(string) + "/registration"
+	r.ids[path] = draft.ID
+	return path
+}
+
+// told is what a reader is told, with how the event stands for them.
+type told struct {
+	edgetest.Response
+	State string
+}
+
+func (r *readers) ask(method, path, cookie string, header ...string) told {
+	r.T.Helper()
+	got := told{Response: r.Do(method, path, append([]string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin", "Origin", r.Base}, header...)...)}
+	if method != "HEAD" && got.Status != http.StatusNoContent && !strings.HasPrefix(got.Header["Content-Type"], "text/calendar") {
+		r.Decode(got.Body, &struct{ State *string }{&got.State})
+	}
+	return got
+}
+
+func (r *readers) expect(status int, what string, got edgetest.Response) {
+	r.T.Helper()
+	if got.Status != status {
+		r.T.Errorf("%s: %v, want %d", what, got, status)
+	}
+}
+
+// registrationMethods are those of an event's registration, and of a registrant's calendar file, by what the
+// path ends with.
+var registrationMethods = map[string][]string{"": {"GET", "HEAD", "PUT", "POST", "DELETE"}, ".ics": {"GET", "HEAD"}}
+
 // Through Caddy and with a real Ghost, a reader is told how an event stands for them and
 // registers, a stranger has Ghost asked a bounded number of times, and who was known a moment
 // ago is served while Ghost hangs.
 func TestReadersRegisterWithGhost(t *testing.T) {
-	p := edgetest.StartGhostProxy(t, "registration")
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "120 1m")), p.Key)
-	ids := make(map[string]string) // by path
-	publish := func(name string, values map[string]any) string {
-		t.Helper()
-		all := map[string]any{"name": name + " " + h.Unique, "event_date": "2031-05-01", "speaker": "Ada"}
-		maps.Copy(all, values)
-		draft, _ := h.Events(201, "POST", "", h.EventBody(all))
-		published, _ := h.Events(200, "POST", "/"+draft.ID+"/publish", "")
-		path := "/ghost/lychgate/events/" + published.Values["slug"].(string) + "/registration"
-		ids[path] = draft.ID
-		return path
-	}
-	free := publish("Free", map[string]any{"access": "free", "max_attendees": 1, "platform_url": "https://meet.example.com/room"})
-	paid := publish("Paid", map[string]any{"access": "paid"})
-	none := publish("None", nil)
-	over := publish("Over", map[string]any{"access": "free", "event_date": "2020-05-01"})
-	jane, john := signInReader(h, "jane@"+p.Domain, false), signInReader(h, "john@"+p.Domain, true)
+	r := newReaders(t)
+	r.register()
+	r.areRefusedFromElsewhere()
+	r.areListedForStaff()
+	r.haveLabels()
+	r.areKnownWhileGhostHangs()
+	r.askForMail()
+	r.makeUpSessions()
+	r.askTooMuch()
+}
 
-	type told struct {
-		Status int
-		State  string
-	}
-	ask := func(method, path, cookie string, header ...string) (told, edgetest.Response) {
-		t.Helper()
-		got := h.Do(method, path, append([]string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin", "Origin", h.Base}, header...)...)
-		var body struct{ State string }
-		if method != "HEAD" && got.Status != http.StatusNoContent && !strings.HasPrefix(got.Header["Content-Type"], "text/calendar") {
-			h.Decode(got.Body, &body)
-		}
-		return told{got.Status, body.State}, got
-	}
+// register is about what each is told, in their language. In the end nobody is registered for the event that is free.
+func (r *readers) register() {
+	free, paid, none, over, jane, john := r.free, r.paid, r.none, r.over, r.jane, r.john
 	for _, step := range []struct {
 		name, method, path, cookie string
-		want                       told
+		status                     int
+		state                      string
 	}{
-		{"a guest", "GET", free, "", told{200, "login_required_free"}},
-		{"a guest, without the body", "HEAD", free, "", told{200, ""}},
-		{"a guest who registers", "PUT", free, "", told{401, "login_required_free"}},
-		{"a free member where members pay", "PUT", paid, jane, told{403, "upgrade_required"}},
-		{"a free member", "GET", free, jane, told{200, "can_register"}},
-		{"a free member's own calendar file", "GET", free + ".ics", jane, told{403, ""}},
-		{"a guest's", "GET", free + ".ics", "", told{401, ""}},
-		{"a guest's, without the body", "HEAD", free + ".ics", "", told{401, ""}},
-		{"a free member who registers", "PUT", free, jane, told{200, "registered"}},
-		{"the calendar file then", "GET", free + ".ics", jane, told{200, ""}},
-		{"without the body", "HEAD", free + ".ics", jane, told{200, ""}},
-		{"the calendar file, another method", "PUT", free + ".ics", jane, told{405, ""}},
-		{"its methods", "OPTIONS", free + ".ics", "", told{204, ""}},
-		{"again", "PUT", free, jane, told{200, "registered"}},
-		{"by the event's ID", "PUT", "/ghost/lychgate/events/" + ids[free] + "/registration", jane, told{200, "registered"}},
-		{"another, who is late", "PUT", free, john, told{409, "registration_closed"}},
-		{"whose calendar file it is not", "GET", free + ".ics", john, told{403, ""}},
-		{"without the body", "HEAD", free + ".ics", john, told{403, ""}},
-		{"who has a gift", "PUT", paid, john, told{200, "registered"}},
-		{"who cancels", "DELETE", free, jane, told{200, "can_register"}},
-		{"a guest who cancels", "DELETE", free, "", told{401, "login_required_free"}},
-		{"an event that is over", "PUT", over, jane, told{409, "event_passed"}},
-		{"who cancels when it is over", "DELETE", over, jane, told{409, "event_passed"}},
-		{"an event that takes none", "GET", none, jane, told{404, ""}},
-		{"another method", "PATCH", free, jane, told{405, ""}},
-		{"who is signed in asks for a mail", "POST", free, jane, told{200, "can_register"}},
-		{"the methods", "OPTIONS", free, "", told{204, ""}},
+		{"a guest", "GET", free, "", 200, "login_required_free"},
+		{"a guest, without the body", "HEAD", free, "", 200, ""},
+		{"a guest who registers", "PUT", free, "", 401, "login_required_free"},
+		{"a free member where members pay", "PUT", paid, jane, 403, "upgrade_required"},
+		{"a free member", "GET", free, jane, 200, "can_register"},
+		{"a free member's own calendar file", "GET", free + ".ics", jane, 403, ""},
+		{"a guest's", "GET", free + ".ics", "", 401, ""},
+		{"a guest's, without the body", "HEAD", free + ".ics", "", 401, ""},
+		{"a free member who registers", "PUT", free, jane, 200, "registered"},
+		{"the calendar file then", "GET", free + ".ics", jane, 200, ""},
+		{"without the body", "HEAD", free + ".ics", jane, 200, ""},
+		{"the calendar file, another method", "PUT", free + ".ics", jane, 405, ""},
+		{"its methods", "OPTIONS", free + ".ics", "", 204, ""},
+		{"again", "PUT", free, jane, 200, "registered"},
+		{"by the event's ID", "PUT", "/ghost/lychgate/events/" + r.ids[free] + "/registration", jane, 200, "registered"},
+		{"another, who is late", "PUT", free, john, 409, "registration_closed"},
+		{"whose calendar file it is not", "GET", free + ".ics", john, 403, ""},
+		{"without the body", "HEAD", free + ".ics", john, 403, ""},
+		{"who has a gift", "PUT", paid, john, 200, "registered"},
+		{"who cancels", "DELETE", free, jane, 200, "can_register"},
+		{"a guest who cancels", "DELETE", free, "", 401, "login_required_free"},
+		{"an event that is over", "PUT", over, jane, 409, "event_passed"},
+		{"who cancels when it is over", "DELETE", over, jane, 409, "event_passed"},
+		{"an event that takes none", "GET", none, jane, 404, ""},
+		{"another method", "PATCH", free, jane, 405, ""},
+		{"who is signed in asks for a mail", "POST", free, jane, 200, "can_register"},
+		{"the methods", "OPTIONS", free, "", 204, ""},
 	} {
-		if got, reply := ask(step.method, step.path, step.cookie); got != step.want {
-			t.Errorf("%s: %v, want %v", step.name, reply, step.want)
+		if got := r.ask(step.method, step.path, step.cookie); got.Status != step.status || got.State != step.state {
+			r.T.Errorf("%s: %v, want %d %s", step.name, got, step.status, step.state)
 		}
 	}
-	ask("PUT", free, jane)
-	if got := h.Do("GET", free+".ics", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); !strings.Contains(got.Body, "CONFERENCE;VALUE=URI:https://meet.example.com/room") ||
+	r.ask("PUT", free, jane)
+	if got := r.Do("GET", free+".ics", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); !strings.Contains(got.Body, "CONFERENCE;VALUE=URI:https://meet.example.com/room") ||
 		got.Header["Cache-Control"] != "private, no-store" {
-		t.Errorf("the calendar file of who is registered: %v, want the link, and that no cache keeps it", got)
+		r.T.Errorf("the calendar file of who is registered: %v, want the link, and that no cache keeps it", got)
 	}
-	if got := h.Do("GET", strings.TrimSuffix(free, "/registration")+".ics"); got.Status != 200 || strings.Contains(got.Body, "meet.example.com") {
-		t.Errorf("the calendar file of everybody: %v, want it without the link", got)
+	if got := r.Do("GET", strings.TrimSuffix(free, "/registration")+".ics"); got.Status != 200 || strings.Contains(got.Body, "meet.example.com") {
+		r.T.Errorf("the calendar file of everybody: %v, want it without the link", got)
 	}
-	ask("DELETE", free, jane)
-	if _, text := ask("GET", free+"?lang=de", ""); !strings.Contains(text.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
-		t.Errorf("in German: %v, want the German message", text)
+	r.ask("DELETE", free, jane)
+	if got := r.ask("GET", r.free+"?lang=de", ""); !strings.Contains(got.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
+		r.T.Errorf("in German: %v, want the German message", got)
 	}
-	if _, text := ask("GET", free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(text.Body, `"Cet événement est réservé aux membres.`) {
-		t.Errorf("in a browser in French: %v, want the French message", text)
+	if got := r.ask("GET", r.free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(got.Body, `"Cet événement est réservé aux membres.`) {
+		r.T.Errorf("in a browser in French: %v, want the French message", got)
 	}
-	methods := []string{"GET", "HEAD", "PUT", "POST", "DELETE"}
-	for _, method := range methods {
-		if got := h.Do(method, free, "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
-			t.Errorf("%s by a page of another site: %v, want 403", method, got)
-		}
-		if got, reply := ask(method, "/ghost/lychgate/events/none/registration", jane); got.Status != 404 {
-			t.Errorf("%s of no event: %v, want 404", method, reply)
-		}
-		if got := h.Do(method, free, "Host", "elsewhere.example.com"); got.Status != 404 {
-			t.Errorf("%s at another site: %v, want 404", method, got)
-		}
-	}
-	if got := h.Do("PUT", free, "Sec-Fetch-Site", "same-site", "Cookie", jane); got.Status != 403 {
-		t.Errorf("a page of a subdomain: %v, want 403", got)
-	}
-	for _, path := range []string{free, free + ".ics"} {
-		if got := h.Do("OPTIONS", path, "Host", "elsewhere.example.com"); got.Status != 404 {
-			t.Errorf("the methods of %s at another site: %v, want 404", path, got)
-		}
-	}
-	for _, method := range []string{"GET", "HEAD"} {
-		if got := h.Do(method, free+".ics", "Sec-Fetch-Site", "cross-site", "Cookie", jane); got.Status != 403 {
-			t.Errorf("%s of a calendar file by a page of another site: %v, want 403", method, got)
-		}
-		if got, reply := ask(method, "/ghost/lychgate/events/none/registration.ics", jane); got.Status != 404 {
-			t.Errorf("%s of the calendar file of no event: %v, want 404", method, reply)
-		}
-		if got := h.Do(method, free+".ics", "Host", "elsewhere.example.com"); got.Status != 404 {
-			t.Errorf("%s of a calendar file at another site: %v, want 404", method, got)
-		}
-	}
+}
 
-	// Staff see who has registered, and who has cancelled.
+// areRefusedFromElsewhere is about pages of other sites, and about what is not at this one.
+func (r *readers) areRefusedFromElsewhere() {
+	for end, methods := range registrationMethods {
+		for _, method := range methods {
+			what := method + " of registration" + end
+			r.expect(403, what+" by a page of another site", r.Do(method, r.free+end, "Sec-Fetch-Site", "cross-site", "Cookie", r.jane))
+			r.expect(404, what+" of no event", r.ask(method, "/ghost/lychgate/events/none/registration"+end, r.jane).Response)
+			r.expect(404, what+" at another site", r.Do(method, r.free+end, "Host", "elsewhere.example.com"))
+		}
+		r.expect(404, "the methods of registration"+end+" at another site", r.Do("OPTIONS", r.free+end, "Host", "elsewhere.example.com"))
+	}
+	r.expect(403, "a page of a subdomain", r.Do("PUT", r.free, "Sec-Fetch-Site", "same-site", "Cookie", r.jane))
+}
+
+// areListedForStaff says that staff see who has registered, and who has cancelled.
+func (r *readers) areListedForStaff() {
+	path := "/ghost/lychgate/desk/events/" + r.ids[r.free] + "/registrations"
 	var list struct {
 		Registrations []struct {
 			Email       string
@@ -186,177 +215,178 @@ func TestReadersRegisterWithGhost(t *testing.T) {
 		Registered, Cancelled int
 		MaxAttendees          *int `json:"max_attendees"`
 	}
-	h.Decode(h.Do("GET", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations?q=JANE", "Cookie", h.Owner, "Origin", h.Base).Body, &list)
-	if len(list.Registrations) != 1 || list.Registrations[0].Email != "jane@"+p.Domain || list.Registrations[0].CancelledAt == nil ||
+	r.Decode(r.Do("GET", path+"?q=JANE", "Cookie", r.Owner, "Origin", r.Base).Body, &list)
+	if len(list.Registrations) != 1 || list.Registrations[0].Email != "jane@"+r.p.Domain || list.Registrations[0].CancelledAt == nil ||
 		list.Registered != 0 || list.Cancelled != 1 || list.MaxAttendees == nil || *list.MaxAttendees != 1 {
-		t.Errorf("the registrations: %+v, want Jane's, which she has cancelled, and one place", list)
+		r.T.Errorf("the registrations: %+v, want Jane's, which she has cancelled, and one place", list)
 	}
-	if got := h.Do("HEAD", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", h.Owner, "Origin", h.Base); got.Status != 200 || got.Body != "" {
-		t.Errorf("without the body: %v, want 200 and no body", got)
+	if got := r.Do("HEAD", path, "Cookie", r.Owner, "Origin", r.Base); got.Status != 200 || got.Body != "" {
+		r.T.Errorf("without the body: %v, want 200 and no body", got)
 	}
-	changesRegistrations(h, "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "added@"+p.Domain)
-	if got := h.Do("GET", "/ghost/lychgate/desk/events/"+ids[free]+"/registrations", "Cookie", jane, "Sec-Fetch-Site", "same-origin"); got.Status != 401 {
-		t.Errorf("a reader lists registrations: %v, want 401", got)
-	}
+	changesRegistrations(r.Homepage, path, "added@"+r.p.Domain)
+	r.expect(401, "a reader lists registrations", r.Do("GET", path, "Cookie", r.jane, "Sec-Fetch-Site", "same-origin"))
+}
 
-	// The labels of the event are in Ghost within seconds, beside those of staff, and gone after
-	// cancelling.
-	labelled := publish("Labels", map[string]any{"access": "free", "rsvp_labels": []any{"Guest " + h.Unique, "Party " + h.Unique}})
-	t.Cleanup(func() {
-		for _, id := range h.IDs("labels", "name:~'"+h.Unique+"'") {
-			h.Ghost("DELETE", "/labels/"+id+"/", "")
+// haveLabels says that the labels of an event are in Ghost within seconds, beside those of staff, and gone after
+// cancelling.
+func (r *readers) haveLabels() {
+	guest, party, ofStaff := "Guest "+r.Unique, "Party "+r.Unique, "Staff's "+r.Unique
+	labelled := r.publish("Labels", map[string]any{"access": "free", "rsvp_labels": []any{guest, party}})
+	r.T.Cleanup(func() {
+		for _, id := range r.IDs("labels", "name:~'"+r.Unique+"'") {
+			r.Ghost("DELETE", "/labels/"+id+"/", "")
 		}
 	})
-	labels := func() (names []string) {
-		t.Helper()
-		var found struct {
-			Members []struct{ Labels []struct{ Name string } }
-		}
-		h.Decode(h.Ghost("GET", "/members/?filter="+url.QueryEscape("email:'jane@"+p.Domain+"'"), ""), &found)
-		for _, label := range found.Members[0].Labels {
-			names = append(names, label.Name)
-		}
-		slices.Sort(names)
-		return names
-	}
-	has := func(what string, want ...string) {
-		t.Helper()
-		wait.Until(t, func() string {
-			if diff := cmp.Diff(want, labels()); diff != "" {
-				return what + ", want -, got +: " + diff
-			}
-			return ""
-		})
-	}
-	h.Ghost("PUT", "/members/"+h.IDs("members", "email:'jane@"+p.Domain+"'")[0]+"/", `{"members":[{"labels":[{"name":"Staff's `+h.Unique+`"}]}]}`)
-	ask("PUT", labelled, jane)
-	has("registered", "Guest "+h.Unique, "Party "+h.Unique, "Staff's "+h.Unique)
-	ask("DELETE", labelled, jane)
-	has("cancelled", "Staff's "+h.Unique)
+	id := r.IDs("members", "email:'jane@"+r.p.Domain+"'")[0]
+	r.Ghost("PUT", "/members/"+id+"/", `{"members":[{"labels":[{"name":"`+ofStaff+`"}]}]}`)
+	r.ask("PUT", labelled, r.jane)
+	r.untilLabelled("registered", guest, party, ofStaff)
+	r.ask("DELETE", labelled, r.jane)
+	r.untilLabelled("cancelled", ofStaff)
 
 	// Staff edit the member at the same moments, and nothing of that is lost.
-	id := h.IDs("members", "email:'jane@"+p.Domain+"'")[0]
 	for n := range 40 {
-		method, want := "PUT", []string{"Guest " + h.Unique, "Party " + h.Unique, "Staff's " + h.Unique}
+		method, want := "PUT", []string{guest, party, ofStaff}
 		if n%2 == 1 {
 			method, want = "DELETE", want[2:]
 		}
 		note := fmt.Sprint("round ", n)
 		var staff sync.WaitGroup
-		staff.Go(func() { h.Ghost("PUT", "/members/"+id+"/", `{"members":[{"note":"`+note+`"}]}`) })
-		ask(method, labelled, jane, "X-Forwarded-For", "198.51.100.9")
+		staff.Go(func() { r.Ghost("PUT", "/members/"+id+"/", `{"members":[{"note":"`+note+`"}]}`) })
+		r.ask(method, labelled, r.jane, "X-Forwarded-For", "198.51.100.9")
 		staff.Wait()
-		has(note, want...)
+		r.untilLabelled(note, want...)
 		var found struct {
 			Members []struct{ Note, Email string }
 		}
-		h.Decode(h.Ghost("GET", "/members/"+id+"/", ""), &found)
-		if m := found.Members[0]; m.Note != note || m.Email != "jane@"+p.Domain {
-			t.Fatalf("the member is %+v, want the note %q as staff wrote it", m, note)
+		r.Decode(r.Ghost("GET", "/members/"+id+"/", ""), &found)
+		if m := found.Members[0]; m.Note != note || m.Email != "jane@"+r.p.Domain {
+			r.T.Fatalf("the member is %+v, want the note %q as staff wrote it", m, note)
 		}
 	}
+}
 
-	// While Ghost hangs, its word of a moment ago counts. Whom it has not been asked about is to
-	// come again, and is no guest.
-	ask("GET", free, john) // who was asked about before, which may be long ago on a loaded machine
-	p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/members/") {
+// untilLabelled waits until Ghost has just those labels of Jane.
+func (r *readers) untilLabelled(what string, want ...string) {
+	r.T.Helper()
+	wait.Until(r.T, func() string {
+		var found struct {
+			Members []struct{ Labels []struct{ Name string } }
+		}
+		r.Decode(r.Ghost("GET", "/members/?filter="+url.QueryEscape("email:'jane@"+r.p.Domain+"'"), ""), &found)
+		var names []string
+		for _, label := range found.Members[0].Labels {
+			names = append(names, label.Name)
+		}
+		slices.Sort(names)
+		if diff := cmp.Diff(want, names); diff != "" {
+			return what + ", want -, got +: " + diff
+		}
+		return ""
+	})
+}
+
+// areKnownWhileGhostHangs says that Ghost's word of a moment ago counts then. Whom it has not been asked about is to
+// come again, and is no guest.
+func (r *readers) areKnownWhileGhostHangs() {
+	r.ask("GET", r.free, r.john) // who was asked about before, which may be long ago on a loaded machine
+	r.p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, request *http.Request) {
+		if strings.HasPrefix(request.URL.Path, "/members/") {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		p.Ghost.ServeHTTP(w, r)
+		p.Ghost.ServeHTTP(w, request)
 	})
-	if got, reply := ask("PUT", free, john); got != (told{200, "registered"}) {
-		t.Errorf("known a moment ago: %v, want that it is registered", reply)
+	defer r.p.Fix()
+	if got := r.ask("PUT", r.free, r.john); got.Status != 200 || got.State != "registered" {
+		r.T.Errorf("known a moment ago: %v, want that it is registered", got)
 	}
-	for _, method := range methods {
-		if _, text := ask(method, free, "ghost-members-ssr=new; ghost-members-ssr.sig=new"); text.Status != 503 || text.Header["Retry-After"] != "5" {
-			t.Errorf("%s of who is not known: %v, want 503 and Retry-After 5", method, text)
+	for end, methods := range registrationMethods {
+		for _, method := range methods {
+			got := r.ask(method, r.free+end, "ghost-members-ssr=new; ghost-members-ssr.sig=new")
+			r.expect(503, method+" of registration"+end+" of who is not known", got.Response)
+			if end == "" && got.Header["Retry-After"] != "5" {
+				r.T.Errorf("%s of who is not known: %v, want Retry-After 5", method, got)
+			}
 		}
 	}
-	for _, method := range []string{"GET", "HEAD"} {
-		if _, text := ask(method, free+".ics", "ghost-members-ssr=new; ghost-members-ssr.sig=new"); text.Status != 503 {
-			t.Errorf("%s of the calendar file of who is not known: %v, want 503", method, text)
-		}
-	}
-	p.Fix()
+}
 
-	// A guest asks for a mail, which Ghost sends.
-	open := publish("Open", map[string]any{"access": "free"})
-	p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/send-magic-link/") { // there is no mail server
+// askForMail is about guests, to whom Ghost sends a mail.
+func (r *readers) askForMail() {
+	free, over, open := r.free, r.over, r.publish("Open", map[string]any{"access": "free"})
+	r.p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, request *http.Request) {
+		if strings.HasSuffix(request.URL.Path, "/send-magic-link/") { // there is no mail server
 			w.WriteHeader(http.StatusCreated)
 			return
 		}
-		p.Ghost.ServeHTTP(w, r)
+		p.Ghost.ServeHTTP(w, request)
 	})
-	send := func(method, path, contentType, body string) (told, edgetest.Response) {
-		t.Helper()
-		got, err := h.SendBody(method, path, body, "Sec-Fetch-Site", "same-origin", "Content-Type", contentType)
-		if err != nil {
-			t.Fatalf("h.sendBody: %v", err)
-		}
-		var answered struct{ State, Reason string }
-		h.Decode(got.Body, &answered)
-		return told{got.Status, answered.State + answered.Reason}, got
-	}
+	defer r.p.Fix()
 	const isJSON = "application/json"
 	for _, step := range []struct {
 		name, method, path, contentType, body string
-		want                                  told
+		status                                int
+		state                                 string // or the reason
 	}{
-		{"a guest", "POST", open, isJSON, `{"email":"guest@example.com"}`, told{202, "login_required_free"}},
-		{"no email", "POST", free + "?lang=de", isJSON, `{"email":"guest"}`, told{422, "invalid_email"}},
-		{"no JSON", "POST", free, isJSON, `guest`, told{422, ""}},
-		{"a form", "POST", free, "application/x-www-form-urlencoded", `email=guest@example.com`, told{415, ""}},
-		{"a long body", "POST", free, isJSON, strings.Repeat(" ", 5000), told{413, ""}},
-		{"an event that is over", "POST", over, isJSON, `{"email":"guest@example.com"}`, told{409, "event_passed"}},
-		{"a guest with a token", "PUT", open, isJSON, `{"token":"x"}`, told{401, "login_required_free"}},
-		{"no JSON", "PUT", free, isJSON, `x`, told{422, ""}},
-		{"a form", "PUT", free, "text/plain", `token=x`, told{415, ""}},
-		{"a long body", "PUT", free, isJSON, strings.Repeat(" ", 5000), told{413, ""}},
+		{"a guest", "POST", open, isJSON, `{"email":"guest@example.com"}`, 202, "login_required_free"},
+		{"no email", "POST", free + "?lang=de", isJSON, `{"email":"guest"}`, 422, "invalid_email"},
+		{"no JSON", "POST", free, isJSON, `guest`, 422, ""},
+		{"a form", "POST", free, "application/x-www-form-urlencoded", `email=guest@example.com`, 415, ""},
+		{"a long body", "POST", free, isJSON, strings.Repeat(" ", 5000), 413, ""},
+		{"an event that is over", "POST", over, isJSON, `{"email":"guest@example.com"}`, 409, "event_passed"},
+		{"a guest with a token", "PUT", open, isJSON, `{"token":"x"}`, 401, "login_required_free"},
+		{"no JSON", "PUT", free, isJSON, `x`, 422, ""},
+		{"a form", "PUT", free, "text/plain", `token=x`, 415, ""},
+		{"a long body", "PUT", free, isJSON, strings.Repeat(" ", 5000), 413, ""},
 	} {
-		if got, reply := send(step.method, step.path, step.contentType, step.body); got != step.want {
-			t.Errorf("a mail, %s: %v, want %v", step.name, reply, step.want)
+		got, err := r.SendBody(step.method, step.path, step.body, "Sec-Fetch-Site", "same-origin", "Content-Type", step.contentType)
+		if err != nil {
+			r.T.Fatalf("r.SendBody: %v", err)
+		}
+		var answered struct{ State, Reason string }
+		r.Decode(got.Body, &answered)
+		if got.Status != step.status || answered.State+answered.Reason != step.state {
+			r.T.Errorf("a mail, %s: %v, want %d %s", step.name, got, step.status, step.state)
 		}
 	}
-	p.Fix()
+}
 
-	// A stranger makes up sessions: 30 a minute are asked about for an address.
+// makeUpSessions is about a stranger: for an address, Ghost is asked about 30 sessions a minute.
+func (r *readers) makeUpSessions() {
 	var asked atomic.Int64
-	p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/members/") {
+	r.p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, request *http.Request) {
+		if strings.HasPrefix(request.URL.Path, "/members/") {
 			asked.Add(1)
 		}
-		p.Ghost.ServeHTTP(w, r)
+		p.Ghost.ServeHTTP(w, request)
 	})
+	defer r.p.Fix()
 	refused, began := 0, time.Now()
 	for n := range 100 {
 		session := fmt.Sprintf("ghost-members-ssr=x%d; ghost-members-ssr.sig=y", n)
-		if got, _ := ask("GET", free, session, "X-Forwarded-For", "198.51.100.7"); got.Status == 429 {
+		if got := r.ask("GET", r.free, session, "X-Forwarded-For", "198.51.100.7"); got.Status == 429 {
 			refused++
 		}
 	}
 	most := 30 * (1 + int(time.Since(began)/time.Minute))
 	if asked.Load() > int64(most) || refused < 100-most {
-		t.Errorf("Ghost was asked %d times, and %d requests were refused; want %d at most, and the others", asked.Load(), refused, most)
+		r.T.Errorf("Ghost was asked %d times, and %d requests were refused; want %d at most, and the others", asked.Load(), refused, most)
 	}
-	if got, reply := ask("GET", free, "", "X-Forwarded-For", "198.51.100.7"); got.Status != 200 {
-		t.Errorf("a guest at that address: %v, want 200", reply)
-	}
-	p.Fix()
+	r.expect(200, "a guest at that address", r.ask("GET", r.free, "", "X-Forwarded-For", "198.51.100.7").Response)
+}
 
+func (r *readers) askTooMuch() {
 	for range 120 {
-		ask("HEAD", free, "", "X-Forwarded-For", "198.51.100.8")
+		r.ask("HEAD", r.free, "", "X-Forwarded-For", "198.51.100.8")
 	}
-	for _, method := range append(methods, "PATCH") {
-		if got, reply := ask(method, free, "", "X-Forwarded-For", "198.51.100.8"); got.Status != 429 || reply.Header["Retry-After"] == "" {
-			t.Errorf("%s of who asks too much: %v, want 429 and Retry-After", method, reply)
-		}
-	}
-	for _, method := range []string{"GET", "HEAD", "PATCH"} {
-		if _, text := ask(method, free+".ics", "", "X-Forwarded-For", "198.51.100.8"); text.Status != 429 {
-			t.Errorf("%s of a calendar file of who asks too much: %v, want 429", method, text)
+	for end, methods := range registrationMethods {
+		for _, method := range slices.Concat(methods, []string{"PATCH"}) {
+			got := r.ask(method, r.free+end, "", "X-Forwarded-For", "198.51.100.8")
+			r.expect(429, method+" of registration"+end+" of who asks too much", got.Response)
+			if end == "" && got.Header["Retry-After"] == "" {
+				r.T.Errorf("%s of who asks too much: %v, want Retry-After", method, got)
+			}
 		}
 	}
 }

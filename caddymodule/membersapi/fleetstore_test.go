@@ -21,6 +21,110 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
 
+// load is what readers and a CRM ask of the edges of a fleet.
+type load struct {
+	t     *testing.T
+	p     *edgetest.GhostProxy
+	edges []*edgetest.StoredEdge
+	key   string
+
+	lookups atomic.Int64
+	killed  atomic.Int64 // the edge that is gone; -1 for none
+	done    chan struct{}
+	running sync.WaitGroup
+
+	mu           sync.Mutex
+	acknowledged map[string]bool // members, by email
+}
+
+// begin has somebody ask an edge again and again.
+func (l *load) begin(i int, ask func(client *http.Client, n int) error) {
+	l.running.Go(func() {
+		client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
+		defer client.CloseIdleConnections()
+		for n := 0; ; n++ {
+			select {
+			case <-l.done:
+				return
+			default:
+			}
+			if err := ask(client, n); err != nil {
+				if l.killed.Load() != int64(i) {
+					l.t.Errorf("edge %d: %v", i, err)
+				}
+				return
+			}
+		}
+	})
+}
+
+func (l *load) send(client *http.Client, i int, method, path, body string) (int, string, error) {
+	request, err := http.NewRequest(method, "http://127.0.0.1:"+l.edges[i].Port+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	request.Host = "fleet.example"
+	request.Header.Set("Authorization", "Bearer "+l.key)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// lookUp is what a reader does.
+func (l *load) lookUp(client *http.Client, i int) error {
+	status, text, err := l.send(client, i, "GET", edgetest.LookupPath, "")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("a lookup: %d %s", status, text)
+	}
+	l.lookups.Add(1)
+	<-time.After(5 * time.Millisecond) // a reader's pause, which bounds the load
+	return err
+}
+
+// add is what a CRM does, which tries again until the member is acknowledged.
+func (l *load) add(client *http.Client, i, n int) error {
+	email := l.p.Email(fmt.Sprintf("m%d-%d", i, n))
+	for tries := 0; ; tries++ {
+		status, text, err := l.send(client, i, "POST", "/integration/members", `{"email":"`+email+`"}`)
+		switch {
+		case err != nil:
+			return err
+		case strings.Contains(text, `"success":true`), tries > 0 && strings.Contains(text, "already taken"):
+			l.mu.Lock()
+			l.acknowledged[email] = true
+			l.mu.Unlock()
+			return nil
+		case status != http.StatusInternalServerError:
+			return fmt.Errorf("%s: %d %s", email, status, text)
+		}
+		select {
+		case <-l.done:
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// goesOn waits for more members to be acknowledged.
+func (l *load) goesOn(what string) {
+	l.t.Helper()
+	l.mu.Lock()
+	before := len(l.acknowledged)
+	l.mu.Unlock()
+	wait.Until(l.t, func() string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.acknowledged) < before+20 {
+			return fmt.Sprintf("%s: %d members were acknowledged since", what, len(l.acknowledged)-before)
+		}
+		return ""
+	})
+}
+
 // Three edges with a site in PostgreSQL, under load, while PostgreSQL goes away, hangs
 // and moves to another address, and an edge is killed. No lookup fails, and Ghost has each
 // member that was acknowledged, once.
@@ -49,110 +153,29 @@ func TestFleetLosesNothing(t *testing.T) {
 		})
 	}
 
-	var mu sync.Mutex
-	acknowledged := make(map[string]bool)
-	var lookups, killed atomic.Int64
-	killed.Store(-1)
-	done := make(chan struct{})
-	var load sync.WaitGroup
-	each := func(i int, ask func(client *http.Client, n int) error) {
-		load.Go(func() {
-			client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
-			defer client.CloseIdleConnections()
-			for n := 0; ; n++ {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				if err := ask(client, n); err != nil {
-					if killed.Load() != int64(i) {
-						t.Errorf("edge %d: %v", i, err)
-					}
-					return
-				}
-			}
-		})
-	}
-	send := func(client *http.Client, i int, method, path, body string) (int, string, error) {
-		request, err := http.NewRequest(method, "http://127.0.0.1:"+edges[i].Port+path, strings.NewReader(body))
-		if err != nil {
-			return 0, "", err
-		}
-		request.Host = "fleet.example"
-		request.Header.Set("Authorization", "Bearer "+key)
-		response, err := client.Do(request)
-		if err != nil {
-			return 0, "", err
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		return response.StatusCode, string(text), err
-	}
+	l := &load{t: t, p: p, edges: edges, key: key, done: make(chan struct{}), acknowledged: make(map[string]bool)}
+	l.killed.Store(-1)
 	for i := range edges {
-		each(i, func(client *http.Client, _ int) error { // readers
-			status, text, err := send(client, i, "GET", edgetest.LookupPath, "")
-			if err == nil && status != http.StatusOK {
-				err = fmt.Errorf("a lookup: %d %s", status, text)
-			}
-			lookups.Add(1)
-			<-time.After(5 * time.Millisecond) // a reader's pause, which bounds the load
-			return err
-		})
-		each(i, func(client *http.Client, n int) error { // a CRM, which tries again until it is acknowledged
-			email := p.Email(fmt.Sprintf("m%d-%d", i, n))
-			for tries := 0; ; tries++ {
-				status, text, err := send(client, i, "POST", "/integration/members", `{"email":"`+email+`"}`)
-				switch {
-				case err != nil:
-					return err
-				case strings.Contains(text, `"success":true`), tries > 0 && strings.Contains(text, "already taken"):
-					mu.Lock()
-					acknowledged[email] = true
-					mu.Unlock()
-					return nil
-				case status != http.StatusInternalServerError:
-					return fmt.Errorf("%s: %d %s", email, status, text)
-				}
-				select {
-				case <-done:
-					return nil
-				case <-time.After(50 * time.Millisecond):
-				}
-			}
-		})
+		l.begin(i, func(client *http.Client, _ int) error { return l.lookUp(client, i) })
+		l.begin(i, func(client *http.Client, n int) error { return l.add(client, i, n) })
 	}
-	progress := func(what string) {
-		t.Helper()
-		mu.Lock()
-		before := len(acknowledged)
-		mu.Unlock()
-		wait.Until(t, func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			if len(acknowledged) < before+20 {
-				return fmt.Sprintf("%s: %d members were acknowledged since", what, len(acknowledged)-before)
-			}
-			return ""
-		})
-	}
-	progress("before any fault")
+	l.goesOn("before any fault")
 	primary.Cut()
 	<-time.After(time.Second) // how long the fault lasts
 	primary.Fix()
-	progress("PostgreSQL was gone")
+	l.goesOn("PostgreSQL was gone")
 	primary.Hang()
 	<-time.After(3 * time.Second) // how long the fault lasts
 	primary.Fix()
-	progress("PostgreSQL hung")
+	l.goesOn("PostgreSQL hung")
 	standby.Fix()
 	primary.Cut()
-	progress("PostgreSQL moved")
-	killed.Store(2)
+	l.goesOn("PostgreSQL moved")
+	l.killed.Store(2)
 	edges[2].Kill()
-	progress("an edge was killed")
-	close(done)
-	load.Wait()
+	l.goesOn("an edge was killed")
+	close(l.done)
+	l.running.Wait()
 
 	admin := edgetest.AdminOf(t, edges[0].AdminSocket)
 	edgetest.Drain(t, admin, "fleet")
@@ -164,14 +187,14 @@ func TestFleetLosesNothing(t *testing.T) {
 	for email := range counts {
 		want[email] = 1 // also those whose acknowledgement got lost
 	}
-	for email := range acknowledged {
+	for email := range l.acknowledged {
 		want[email] = 1
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if len(acknowledged) < 100 || lookups.Load() < 300 {
-		t.Errorf("%d members, %d lookups: too little load to show anything", len(acknowledged), lookups.Load())
+	if len(l.acknowledged) < 100 || l.lookups.Load() < 300 {
+		t.Errorf("%d members, %d lookups: too little load to show anything", len(l.acknowledged), l.lookups.Load())
 	}
 }
 

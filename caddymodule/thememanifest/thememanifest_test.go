@@ -13,37 +13,63 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
+const themesPath = "/ghost/lychgate/themes"
+
+// ownersTheme is a theme in the hands of a site's owner.
+type ownersTheme struct {
+	*edgetest.Edge
+	owner, theme string
+}
+
+func (o ownersTheme) ask(method, path string) edgetest.Response {
+	o.T.Helper()
+	return o.Do(method, path, "Cookie", o.owner, "Origin", o.Base)
+}
+
+// sectionName is "" while there are no slots.
+func (o ownersTheme) sectionName() string {
+	o.T.Helper()
+	reply := o.ask("GET", themesPath+"/"+o.theme+"/curation")
+	if reply.Status == 404 {
+		return ""
+	}
+	var curation struct{ Sections []struct{ Name string } }
+	if err := json.Unmarshal([]byte(reply.Body), &curation); err != nil || len(curation.Sections) != 1 {
+		o.T.Fatalf("got %v, %v, want no error, 1 section", reply, err)
+	}
+	return curation.Sections[0].Name
+}
+
 // The whole way of a theme: the owner's browser, Caddy, a real Ghost, the store.
 func TestThemesWithGhost(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
-	owner := e.SignIn(edgetest.GhostOwner)
-	theme := "daily-" + edgetest.GUIDLike()
-	read := func(what string) edgetest.Response {
-		t.Helper()
-		return e.Do("GET", "/ghost/lychgate/themes"+what, "Cookie", owner, "Origin", e.Base)
-	}
-	sectionName := func() string {
-		t.Helper()
-		reply := read("/" + theme + "/curation")
-		if reply.Status == 404 {
-			return ""
+	o := ownersTheme{e, e.SignIn(edgetest.GhostOwner), "daily-" + edgetest.GUIDLike()}
+	o.keepsTheLastValidManifest()
+	o.isDescribed()
+	o.isRefusedByGhost()
+	o.isUploadedInOtherWays(key)
+	o.isRemoved()
+	want := map[string]string{"valid": "10", "findings": "6", "removed": "2", "other": "7"}
+	for outcome, n := range want {
+		if got := e.Metric(`lychgate_themes_requests_total{operation="upload",outcome="` + outcome + `",site="daily"}`); got != n {
+			t.Errorf("%s: counted %s, want %s", outcome, got, n)
 		}
-		var curation struct{ Sections []struct{ Name string } }
-		if err := json.Unmarshal([]byte(reply.Body), &curation); err != nil || len(curation.Sections) != 1 {
-			t.Fatalf("got %v, %v, want no error, 1 section", reply, err)
-		}
-		return curation.Sections[0].Name
 	}
+	if logged := e.Logged(); strings.Contains(logged, o.owner) || strings.Contains(logged, edgetest.GhostOwner) {
+		t.Errorf("personal data in the log: %s", logged)
+	}
+}
 
-	// Without a manifest there is nothing to tell, but there is a list.
-	reply := e.UploadTheme(theme, edgetest.SourceZip(t, "", ""), "Cookie", owner)
-	if !strings.HasSuffix(reply.Body, ","+edgetest.NoFindings+"}") || !strings.Contains(reply.Body, `{"themes":[{"name":"`+theme+`"`) || !json.Valid([]byte(reply.Body)) {
-		t.Fatalf("uploadTheme = %v, want body ending with %q, body with %q, valid JSON",
-			reply, ","+edgetest.NoFindings+"}", `{"themes":[{"name":"`+theme+`"`)
+// keepsTheLastValidManifest begins without one: there is nothing to tell, but there is a list.
+func (o ownersTheme) keepsTheLastValidManifest() {
+	reply := o.UploadTheme(o.theme, edgetest.SourceZip(o.T, "", ""), "Cookie", o.owner)
+	if !strings.HasSuffix(reply.Body, ","+edgetest.NoFindings+"}") || !strings.Contains(reply.Body, `{"themes":[{"name":"`+o.theme+`"`) || !json.Valid([]byte(reply.Body)) {
+		o.T.Fatalf("uploadTheme = %v, want body ending with %q, body with %q, valid JSON",
+			reply, ","+edgetest.NoFindings+"}", `{"themes":[{"name":"`+o.theme+`"`)
 	}
-	if got := read(""); strings.Contains(got.Body, theme) {
-		t.Errorf("got %v, want body without %v", got, theme)
+	if got := o.ask("GET", themesPath); strings.Contains(got.Body, o.theme) {
+		o.T.Errorf("got %v, want body without %v", got, o.theme)
 	}
 	for _, step := range []struct {
 		name, folder, manifest string
@@ -52,119 +78,115 @@ func TestThemesWithGhost(t *testing.T) {
 	}{
 		{"findings at first", "", edgetest.WarnedManifest("A"), edgetest.OneFinding, "1 warning", ""},
 		{"none", "", edgetest.CleanManifest("B"), edgetest.NoFindings, "Valid", "B"},
-		{"findings, in a top folder", theme + "/", edgetest.WarnedManifest("C"), edgetest.OneFinding, "1 warning", "B"},
+		{"findings, in a top folder", o.theme + "/", edgetest.WarnedManifest("C"), edgetest.OneFinding, "1 warning", "B"},
 		{"none, in a top folder", "any/", edgetest.CleanManifest("D"), edgetest.NoFindings, "Valid", "D"},
 		{"a syntax error", "", edgetest.BrokenYAML, `"field":"manifest"`, "1 warning", "D"},
 		{"an unknown version", "", "manifest_version: 2\n", `"field":"manifest_version"`, "1 warning", "D"},
 		{"too large", "", "manifest_version: 1\n#" + strings.Repeat("x", 256<<10), `"field":"manifest"`, "1 warning", "D"},
 		{"none again", "", edgetest.CleanManifest("E"), edgetest.NoFindings, "Valid", "E"},
 	} {
-		reply := e.UploadTheme(theme, edgetest.SourceZip(t, step.folder, step.manifest), "Cookie", owner)
+		reply := o.UploadTheme(o.theme, edgetest.SourceZip(o.T, step.folder, step.manifest), "Cookie", o.owner)
 		if !strings.Contains(reply.Body, step.errors) || !json.Valid([]byte(reply.Body)) {
-			t.Errorf("%s: uploadTheme = %v, want body with %v, valid JSON", step.name, reply, step.errors)
+			o.T.Errorf("%s: uploadTheme = %v, want body with %v, valid JSON", step.name, reply, step.errors)
 		}
-		if got := sectionName(); got != step.section {
-			t.Errorf("%s: the homepage has %q, want %q", step.name, got, step.section)
+		if got := o.sectionName(); got != step.section {
+			o.T.Errorf("%s: the homepage has %q, want %q", step.name, got, step.section)
 		}
-		if got := read(""); !strings.Contains(got.Body, `{"name":"`+theme+`","status":"`+step.status+`"`) {
-			t.Errorf("%s: got %v, want body with %q", step.name, got, `{"name":"`+theme+`","status":"`+step.status+`"`)
+		if got := o.ask("GET", themesPath); !strings.Contains(got.Body, `{"name":"`+o.theme+`","status":"`+step.status+`"`) {
+			o.T.Errorf("%s: got %v, want body with %q", step.name, got, `{"name":"`+o.theme+`","status":"`+step.status+`"`)
 		}
 	}
+}
 
+func (o ownersTheme) isDescribed() {
 	const gala = `"messaging_states":[],"default":false,"feature_image":{"phrase":"1200px wide, 16:9 aspect ratio","crop_ratio":"16:9","min_width":1200}}],"_errors":[]}`
-	if got := read("/" + theme + "/event-types"); !strings.HasSuffix(got.Body, gala+"\n") {
-		t.Errorf("got %v, want body ending with %q", got, gala+"\n")
+	if got := o.ask("GET", themesPath+"/"+o.theme+"/event-types"); !strings.HasSuffix(got.Body, gala+"\n") {
+		o.T.Errorf("got %v, want body ending with %q", got, gala+"\n")
 	}
 	for what, want := range map[string]string{
 		"/manifest":    `{"status":"Valid","_errors":[],"manifest":{"manifest_version":1,"events":{"default_tags":["Events"],"types":{"webinar":{"post_template":"custom-webinar",`,
 		"/event-types": `{"default_tags":["Events"],"types":[{"key":"webinar","post_template":"custom-webinar",`,
 		"/curation":    `{"sections":[{"key":"top","name":"E","picker":{"default_view":"recent","recent_limit":20},"slots":[{"key":"lead","label":"Lead","tag":"#lead"}]}]}` + "\n",
 	} {
-		got := read("/" + theme + what)
-		if head := e.Do("HEAD", "/ghost/lychgate/themes/"+theme+what, "Cookie", owner, "Origin", e.Base); head.Status != 200 || head.Body != "" {
-			t.Errorf("HEAD %s: %v", what, head)
+		got := o.ask("GET", themesPath+"/"+o.theme+what)
+		if head := o.ask("HEAD", themesPath+"/"+o.theme+what); head.Status != 200 || head.Body != "" {
+			o.T.Errorf("HEAD %s: %v", what, head)
 		}
 		if !strings.HasPrefix(got.Body, want) || got.Status != 200 || got.Header["Cache-Control"] != "no-store" || got.Header["Access-Control-Allow-Origin"] != "" {
-			t.Errorf(`%s: got %v, want body beginning with %v, status 200, Cache-Control "no-store", no Access-Control-Allow-Origin`,
+			o.T.Errorf(`%s: got %v, want body beginning with %v, status 200, Cache-Control "no-store", no Access-Control-Allow-Origin`,
 				what, got, want)
 		}
 	}
+}
 
-	// Ghost refuses these; its response is its own, and nothing of ours changes.
-	zipped := edgetest.SourceZip(t, "", edgetest.WarnedManifest("Z"))
+// isRefusedByGhost is about zips that Ghost refuses: its response is its own, and nothing of ours changes.
+func (o ownersTheme) isRefusedByGhost() {
+	zipped := edgetest.SourceZip(o.T, "", edgetest.WarnedManifest("Z"))
 	for name, refused := range map[string]struct{ file, zip string }{
 		"a name of Ghost's own": {"source.zip", string(zipped)},
-		"not a zip":             {theme + ".zip", "not a zip"},
-		"not called so":         {theme + ".tar", string(zipped)},
-		"cut off":               {theme + ".zip", string(zipped[:len(zipped)/2])},
-		"not a theme":           {theme + ".zip", string(zipOfOne(t, "lychgate-manifest.yaml", edgetest.CleanManifest("Z")))},
+		"not a zip":             {o.theme + ".zip", "not a zip"},
+		"not called so":         {o.theme + ".tar", string(zipped)},
+		"cut off":               {o.theme + ".zip", string(zipped[:len(zipped)/2])},
+		"not a theme":           {o.theme + ".zip", string(zipOfOne(o.T, "lychgate-manifest.yaml", edgetest.CleanManifest("Z")))},
 	} {
-		reply, err := e.Upload(edgetest.UploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", owner)
+		reply, err := o.Upload(edgetest.UploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", o.owner)
 		if err != nil || reply.Status < 400 || strings.Contains(reply.Body, "_errors") {
-			t.Errorf(`%s: upload = %v, %v, want no error, status of at least 400, body without "_errors"`, name, reply, err)
+			o.T.Errorf(`%s: upload = %v, %v, want no error, status of at least 400, body without "_errors"`, name, reply, err)
 		}
 	}
-	if reply, err := e.Upload(edgetest.UploadPath, theme+".zip", bytes.NewReader(zipped)); err != nil || reply.Status != 403 {
-		t.Errorf("not signed in: %v, %v", reply, err)
+	if reply, err := o.Upload(edgetest.UploadPath, o.theme+".zip", bytes.NewReader(zipped)); err != nil || reply.Status != 403 {
+		o.T.Errorf("not signed in: %v, %v", reply, err)
 	}
-	if reply := e.Do("POST", "/ghost/api/admin/themes/upload/", "Cookie", owner, "Origin", e.Base); reply.Status < 400 {
-		t.Errorf("no body: %v", reply)
+	if reply := o.ask("POST", "/ghost/api/admin/themes/upload/"); reply.Status < 400 {
+		o.T.Errorf("no body: %v", reply)
 	}
-	if got := sectionName(); got != "E" {
-		t.Errorf("after refusals: %q", got)
+	if got := o.sectionName(); got != "E" {
+		o.T.Errorf("after refusals: %q", got)
 	}
+}
 
-	// Ghost takes these too.
+// isUploadedInOtherWays begins with paths that Ghost takes too.
+func (o ownersTheme) isUploadedInOtherWays(key string) {
 	for i, path := range []string{"/ghost/api/admin/themes/UPLOAD/", "/ghost/api/admin/themes/upload", "/ghost/api/v4/admin/themes/upload/", "/ghost/api/canary/admin/themes/upload/", "/ghost/api//admin/themes/upload/", "/ghost/api/admin//themes/upload/"} {
 		name := string(rune('F' + i))
-		reply, err := e.Upload(path, theme+".zip", bytes.NewReader(edgetest.SourceZip(t, "", edgetest.CleanManifest(name))), "Cookie", owner)
-		if err != nil || !strings.Contains(reply.Body, edgetest.NoFindings) || sectionName() != name {
-			t.Errorf("%s: upload = %v, %v, %s, want no error, body with %v, section %v",
-				path, reply, err, sectionName(), edgetest.NoFindings, name)
+		reply, err := o.Upload(path, o.theme+".zip", bytes.NewReader(edgetest.SourceZip(o.T, "", edgetest.CleanManifest(name))), "Cookie", o.owner)
+		if err != nil || !strings.Contains(reply.Body, edgetest.NoFindings) || o.sectionName() != name {
+			o.T.Errorf("%s: upload = %v, %v, %s, want no error, body with %v, section %v",
+				path, reply, err, o.sectionName(), edgetest.NoFindings, name)
 		}
 	}
 
 	// A deployment comes with an integration's token, and no session.
-	if reply := e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("deployed")), "Authorization", "Ghost "+edgetest.AdminToken(t, key)); !strings.Contains(reply.Body, edgetest.NoFindings) {
-		t.Errorf("deployed: %v", reply)
+	if reply := o.UploadTheme(o.theme, edgetest.SourceZip(o.T, "", edgetest.CleanManifest("deployed")), "Authorization", "Ghost "+edgetest.AdminToken(o.T, key)); !strings.Contains(reply.Body, edgetest.NoFindings) {
+		o.T.Errorf("deployed: %v", reply)
 	}
-	if got := sectionName(); got != "deployed" {
-		t.Errorf("deployed: %q", got)
+	if got := o.sectionName(); got != "deployed" {
+		o.T.Errorf("deployed: %q", got)
 	}
+}
 
-	// An upload without a manifest removes it on purpose, and so does removing the
-	// theme.
-	if reply := e.UploadTheme(theme, edgetest.SourceZip(t, "", ""), "Cookie", owner); !strings.HasSuffix(reply.Body, edgetest.NoFindings+"}") {
-		t.Errorf("uploadTheme = %v, want body ending with %q", reply, edgetest.NoFindings+"}")
+// isRemoved is about an upload without a manifest, which removes it on purpose, and about removing the theme.
+func (o ownersTheme) isRemoved() {
+	if reply := o.UploadTheme(o.theme, edgetest.SourceZip(o.T, "", ""), "Cookie", o.owner); !strings.HasSuffix(reply.Body, edgetest.NoFindings+"}") {
+		o.T.Errorf("uploadTheme = %v, want body ending with %q", reply, edgetest.NoFindings+"}")
 	}
-	for what, want := range map[string]string{
-		"/manifest": `{"message":"The theme has no manifest."}` + "\n", "/curation": `{"message":"The theme has no manifest."}` + "\n",
-	} {
-		if got := read("/" + theme + what); got.Status != 404 || got.Body != want {
-			t.Errorf("%s after removal: %v", what, got)
+	for _, what := range []string{"/manifest", "/curation"} {
+		if got := o.ask("GET", themesPath+"/"+o.theme+what); got.Status != 404 || got.Body != `{"message":"The theme has no manifest."}`+"\n" {
+			o.T.Errorf("%s after removal: %v", what, got)
 		}
 	}
-	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.WarnedManifest("H")), "Cookie", owner)
-	if got := read("/" + theme + "/curation"); got.Status != 404 || got.Body != edgetest.InactiveBody {
-		t.Errorf("got %v, want status 404, body %v", got, edgetest.InactiveBody)
+	o.UploadTheme(o.theme, edgetest.SourceZip(o.T, "", edgetest.WarnedManifest("H")), "Cookie", o.owner)
+	if got := o.ask("GET", themesPath+"/"+o.theme+"/curation"); got.Status != 404 || got.Body != edgetest.InactiveBody {
+		o.T.Errorf("got %v, want status 404, body %v", got, edgetest.InactiveBody)
 	}
-	if reply := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.Base); reply.Status != 204 {
-		t.Errorf("got %v, want status 204", reply)
+	if reply := o.ask("DELETE", "/ghost/api/admin/themes/"+o.theme+"/"); reply.Status != 204 {
+		o.T.Errorf("got %v, want status 204", reply)
 	}
-	if got := read("/" + theme + "/manifest"); got.Status != 404 {
-		t.Errorf("after the theme was removed: %v", got)
+	if got := o.ask("GET", themesPath+"/"+o.theme+"/manifest"); got.Status != 404 {
+		o.T.Errorf("after the theme was removed: %v", got)
 	}
-	if reply := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", e.Base); reply.Status != 404 {
-		t.Errorf("got %v, want status 404", reply)
-	}
-	want := map[string]string{"valid": "10", "findings": "6", "removed": "2", "other": "7"}
-	for outcome, n := range want {
-		if got := e.Metric(`lychgate_themes_requests_total{operation="upload",outcome="` + outcome + `",site="daily"}`); got != n {
-			t.Errorf("%s: counted %s, want %s", outcome, got, n)
-		}
-	}
-	if logged := e.Logged(); strings.Contains(logged, owner) || strings.Contains(logged, edgetest.GhostOwner) {
-		t.Errorf("personal data in the log: %s", logged)
+	if reply := o.ask("DELETE", "/ghost/api/admin/themes/"+o.theme+"/"); reply.Status != 404 {
+		o.T.Errorf("got %v, want status 404", reply)
 	}
 }
 

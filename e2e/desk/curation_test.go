@@ -180,11 +180,17 @@ func (c *caller) homepage() map[string]string {
 	return shown
 }
 
-// An owner uploads a theme on the desk and activates it. An editor who is signed in to Ghost
-// finds the slots, searches for a post and chooses it, and readers see it on the homepage.
-// Another editor works there at the same time, and a session ends in the middle. Then there are many
-// posts, and events.
-func TestHomepageCuration(t *testing.T) {
+// curators fill the slots of a homepage: an editor in a browser, and the owner without one.
+type curators struct {
+	*site
+	p      *browser.Page
+	editor string
+	owner  *caller
+	ids    map[string]string // of posts, by title
+}
+
+func newCurators(t *testing.T) *curators {
+	t.Helper()
 	s := newSite(t, "", options{})
 	p := s.signIn(owner)
 	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/themes"))
@@ -194,101 +200,125 @@ func TestHomepageCuration(t *testing.T) {
 	p.Do("document.querySelector('desk-activate[theme=slots] button').click()")
 	p.Until(`text(document.querySelector('.notice')) === 'slots is active now.' && text(document.querySelector('.badge').closest('th')) === 'slots Active'`)
 
-	owner := s.caller(owner)
-	ids := make(map[string]string)
+	c := &curators{site: s, editor: s.addStaff("Editor"), owner: s.caller(owner), ids: make(map[string]string)}
 	for _, title := range []string{"Bridges of the north", "Bridges of the south", "A choir", "The council"} {
-		ids[title] = owner.publish(title)
+		c.ids[title] = c.owner.publish(title)
 	}
-	editor := s.addStaff("Editor")
-	readers := func(what string, want map[string]string) {
-		t.Helper()
-		wait.Until(t, func() string {
-			if diff := cmp.Diff(want, owner.homepage()); diff != "" {
-				return what + ": " + diff
-			}
-			return ""
-		})
-	}
+	c.p = s.signIn(c.editor)
+	return c
+}
 
-	p = s.signIn(editor)
-	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/"))
-	p.Until(`find('h1', 'Themes')`)
-	press := func(label string) { p.T.Helper(); p.Do("find('a, button', %q).click()", label) }
-	slot := func(label, title string) {
-		t.Helper()
-		p.Until(fmt.Sprintf(`text([...document.querySelectorAll('.slot')].find(e => text(e.querySelector('h3')) === %q)?.querySelector('.title')) === %s`, label, orNull(title)))
-	}
-	press("Homepage Curation")
-	p.Until(`find('h1', 'Homepage Curation')`)
-	slot("Lead", "")
-	done := func(label string) { t.Helper(); s.chosen(p, owner, label) }
-	choose := func(label, words, title string) {
-		t.Helper()
-		p.Until(`find('.slot')`)
-		p.Do("[...document.querySelectorAll('.slot')].find(e => text(e.querySelector('h3')) === %q).querySelector('a.choose').click()", label)
-		p.Until(`document.activeElement?.id === 'q'`)
-		p.Keys("#q", words)
-		untilFound(p, fmt.Sprintf(`[...document.querySelectorAll('.posts > li')].some(e => text(e.querySelector('.title')) === %q)`, title))
-		p.Do("[...document.querySelectorAll('.posts > li')].find(e => text(e.querySelector('.title')) === %q).querySelector('button').click()", title)
-		done(label)
-	}
-	choose("Lead", "bridges no", "Bridges of the north")
-	slot("Lead", "Bridges of the north")
-	readers("chosen", map[string]string{"lead": "Bridges of the north"})
-	if diff := cmp.Diff([]string{"#lead", "Kept"}, owner.tagsOf(ids["Bridges of the north"])); diff != "" {
-		t.Errorf("tags: %s", diff)
-	}
-	choose("Second", "choir", "A choir")
-	readers("chosen", map[string]string{"lead": "Bridges of the north", "second": "A choir"})
-	choose("Lead", "south", "Bridges of the south")
-	readers("chosen anew", map[string]string{"lead": "Bridges of the south", "second": "A choir"})
-	if !browser.JS[bool](p, `!!find('button', 'Undo')`) { // as after a choice that was kept
-		p.Do("location.href = %q", "curation?"+url.Values{"done": {"top/lead"}, "was": {ids["Bridges of the north"]}, "now": {ids["Bridges of the south"]}}.Encode())
-		p.Until(`find('button', 'Undo') && document.readyState === 'complete'`)
-	}
-	p.Do("document.querySelector('.notice').className = 'notice before'")
-	press("Undo")
-	done("Lead")
-	slot("Lead", "Bridges of the north")
-	readers("taken back", map[string]string{"lead": "Bridges of the north", "second": "A choir"})
+// choose fills a slot with a post that words find.
+func (c *curators) choose(slot, words, title string) {
+	c.t.Helper()
+	c.p.Until(`find('.slot')`)
+	c.p.Do("[...document.querySelectorAll('.slot')].find(e => text(e.querySelector('h3')) === %q).querySelector('a.choose').click()", slot)
+	c.p.Until(`document.activeElement?.id === 'q'`)
+	c.p.Keys("#q", words)
+	untilFound(c.p, fmt.Sprintf(`[...document.querySelectorAll('.posts > li')].some(e => text(e.querySelector('.title')) === %q)`, title))
+	c.p.Do("[...document.querySelectorAll('.posts > li')].find(e => text(e.querySelector('.title')) === %q).querySelector('button').click()", title)
+	c.chosen(c.p, c.owner, slot)
+}
 
-	// Somebody else chooses while this page is open. It shows that as soon as it is asked.
-	fill := func(slot, post string) (int, string) {
-		return owner.ask("POST", "/ghost/lychgate/desk/curation", "application/x-www-form-urlencoded",
-			strings.NewReader(url.Values{"theme": {"slots"}, "slot": {"top/" + slot}, "post": {post}}.Encode()))
+// fillLead is a choice of the owner's.
+func (c *curators) fillLead(title string) (int, string) {
+	return c.owner.ask("POST", "/ghost/lychgate/desk/curation", "application/x-www-form-urlencoded",
+		strings.NewReader(url.Values{"theme": {"slots"}, "slot": {"top/lead"}, "post": {c.ids[title]}}.Encode()))
+}
+
+func (c *curators) untilLeadShows(title string) {
+	c.t.Helper()
+	c.p.Until(`(text([...document.querySelectorAll('.slot')].find(e => text(e.querySelector('h3')) === 'Lead')?.querySelector('.title')) ?? 'nothing') === ` + quote(title))
+}
+
+func (c *curators) untilReadersSee(what string, want map[string]string) {
+	c.t.Helper()
+	wait.Until(c.t, func() string {
+		if diff := cmp.Diff(want, c.owner.homepage()); diff != "" {
+			return what + ": " + diff
+		}
+		return ""
+	})
+}
+
+// An owner uploads a theme on the desk and activates it. An editor who is signed in to Ghost
+// finds the slots, searches for a post and chooses it, and readers see it on the homepage.
+// Another editor works there at the same time, and a session ends in the middle. Then there are many
+// posts, and events.
+func TestHomepageCuration(t *testing.T) {
+	c := newCurators(t)
+	c.choosePosts()
+	c.chooseAtTheSameTime()
+	c.goOnAfterSignIn()
+	c.pickAmongMany(c.editor, c.owner)
+	c.untilReadersSee("found among many", map[string]string{"lead": "Naïve walks down Garden Straße", "second": "Bridges of the north"})
+	if problems, err := c.p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
+		t.Errorf("Problems: got %q, %v, want none with the Content-Security-Policy", problems, err)
 	}
-	if status, page := fill("lead", ids["The council"]); status != http.StatusOK {
-		t.Fatalf("filling the slot lead: got status %d, %s, want 200", status, page)
+}
+
+func (c *curators) choosePosts() {
+	c.p.Must(c.p.Navigate(c.base + "/ghost/lychgate/desk/"))
+	c.p.Until(`find('h1', 'Themes')`)
+	c.p.Do("find('a, button', 'Homepage Curation').click()")
+	c.p.Until(`find('h1', 'Homepage Curation')`)
+	c.untilLeadShows("nothing")
+	c.choose("Lead", "bridges no", "Bridges of the north")
+	c.untilLeadShows("Bridges of the north")
+	c.untilReadersSee("chosen", map[string]string{"lead": "Bridges of the north"})
+	if diff := cmp.Diff([]string{"#lead", "Kept"}, c.owner.tagsOf(c.ids["Bridges of the north"])); diff != "" {
+		c.t.Errorf("tags: %s", diff)
 	}
-	owner.untilCurated()
-	choose("Second", "north", "Bridges of the north")
-	slot("Lead", "The council")
-	readers("two editors", map[string]string{"lead": "The council", "second": "Bridges of the north"})
-	if diff := cmp.Diff([]string{"#second", "Kept"}, owner.tagsOf(ids["Bridges of the north"])); diff != "" {
-		t.Errorf("tags: %s", diff)
+	c.choose("Second", "choir", "A choir")
+	c.untilReadersSee("chosen", map[string]string{"lead": "Bridges of the north", "second": "A choir"})
+	c.choose("Lead", "south", "Bridges of the south")
+	c.untilReadersSee("chosen anew", map[string]string{"lead": "Bridges of the south", "second": "A choir"})
+	if !browser.JS[bool](c.p, `!!find('button', 'Undo')`) { // as after a choice that was kept
+		c.p.Do("location.href = %q", "curation?"+url.Values{"done": {"top/lead"}, "was": {c.ids["Bridges of the north"]}, "now": {c.ids["Bridges of the south"]}}.Encode())
+		c.p.Until(`find('button', 'Undo') && document.readyState === 'complete'`)
+	}
+	c.p.Do("document.querySelector('.notice').className = 'notice before'")
+	c.p.Do("find('a, button', 'Undo').click()")
+	c.chosen(c.p, c.owner, "Lead")
+	c.untilLeadShows("Bridges of the north")
+	c.untilReadersSee("taken back", map[string]string{"lead": "Bridges of the north", "second": "A choir"})
+}
+
+// chooseAtTheSameTime begins with a choice of somebody else's while the page is open, which shows that as soon as it
+// is asked.
+func (c *curators) chooseAtTheSameTime() {
+	if status, page := c.fillLead("The council"); status != http.StatusOK {
+		c.t.Fatalf("filling the slot lead: got status %d, %s, want 200", status, page)
+	}
+	c.owner.untilCurated()
+	c.choose("Second", "north", "Bridges of the north")
+	c.untilLeadShows("The council")
+	c.untilReadersSee("two editors", map[string]string{"lead": "The council", "second": "Bridges of the north"})
+	if diff := cmp.Diff([]string{"#second", "Kept"}, c.owner.tagsOf(c.ids["Bridges of the north"])); diff != "" {
+		c.t.Errorf("tags: %s", diff)
 	}
 	// Both at once: one of the two is on the homepage, and nothing else is.
-	press("Change for Lead")
-	p.Until(`document.activeElement?.id === 'q'`)
-	p.Keys("#q", "choir")
-	untilFound(p, `document.querySelectorAll('.posts > li').length === 1`)
+	c.p.Do("find('a, button', 'Change for Lead').click()")
+	c.p.Until(`document.activeElement?.id === 'q'`)
+	c.p.Keys("#q", "choir")
+	untilFound(c.p, `document.querySelectorAll('.posts > li').length === 1`)
 	filled := make(chan struct{})
 	go func() {
 		defer close(filled)
-		fill("lead", ids["Bridges of the south"])
+		c.fillLead("Bridges of the south")
 	}()
-	p.Do("document.querySelector('.posts button').click()")
-	p.Until(`find('.notice, .message.kept')`)
+	c.p.Do("document.querySelector('.posts button').click()")
+	c.p.Until(`find('.notice, .message.kept')`)
 	<-filled
-	owner.untilCurated()
-	wait.Until(t, func() string {
-		shown := owner.homepage()
+	c.owner.untilCurated()
+	wait.Until(c.t, func() string {
+		shown := c.owner.homepage()
 		if shown["lead"] != "A choir" && shown["lead"] != "Bridges of the south" || shown["second"] != "Bridges of the north" {
 			return fmt.Sprint("the homepage has ", shown)
 		}
 		carriers := 0
-		for _, id := range ids {
-			if slices.Contains(owner.tagsOf(id), "#lead") {
+		for _, id := range c.ids {
+			if slices.Contains(c.owner.tagsOf(id), "#lead") {
 				carriers++
 			}
 		}
@@ -297,22 +327,24 @@ func TestHomepageCuration(t *testing.T) {
 		}
 		return ""
 	})
+}
 
-	// The session ends while the picker is open. The page leads to Ghost's sign-in; what was
-	// typed stays, and then it goes on.
-	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/curation?slot=top/lead"))
-	p.Until(`document.activeElement?.id === 'q'`)
-	p.Do("await fetch('/ghost/api/admin/session/', {method: 'DELETE'})")
-	p.Keys("#q", "council")
-	p.Until(`(() => {
+// goOnAfterSignIn is about a session that ends while the picker is open. The page leads to Ghost's sign-in; what was
+// typed stays, and then it goes on.
+func (c *curators) goOnAfterSignIn() {
+	c.p.Must(c.p.Navigate(c.base + "/ghost/lychgate/desk/curation?slot=top/lead"))
+	c.p.Until(`document.activeElement?.id === 'q'`)
+	c.p.Do("await fetch('/ghost/api/admin/session/', {method: 'DELETE'})")
+	c.p.Keys("#q", "council")
+	c.p.Until(`(() => {
 		` + searchAgain + `
 		return text(document.querySelector('.found'))?.startsWith("Sign in to Ghost's admin on this site first.") &&
 			document.querySelector('.found .sign-in')?.getAttribute('href') === '/ghost/' && q.value === 'council';
 	})()`)
-	p.Do(`await fetch('/ghost/api/admin/session/', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({username: %q, password: %q})})`, editor, password)
-	p.Until(`(await fetch('/ghost/api/admin/users/me/')).ok`) // Ghost keeps a session a moment after it has said so
+	c.p.Do(`await fetch('/ghost/api/admin/session/', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({username: %q, password: %q})})`, c.editor, password)
+	c.p.Until(`(await fetch('/ghost/api/admin/users/me/')).ok`) // Ghost keeps a session a moment after it has said so
 	// A search that was under way meanwhile may still say that nobody is signed in.
-	p.Until(`await (async () => {
+	c.p.Until(`await (async () => {
 		if (text(find('.notice')) === 'Lead was filled. It is live now. View site (in another tab) Undo' || ` + isKept("Lead") + `) return true;
 		const buttons = document.querySelectorAll('.posts button');
 		if (buttons.length === 1) buttons[0].click();
@@ -320,13 +352,7 @@ func TestHomepageCuration(t *testing.T) {
 		await new Promise(done => setTimeout(done, 500));
 		return false;
 	})()`)
-	readers("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
-
-	s.pickAmongMany(editor, owner)
-	readers("found among many", map[string]string{"lead": "Naïve walks down Garden Straße", "second": "Bridges of the north"})
-	if problems, err := p.Problems(); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content-Security-Policy") }) {
-		t.Errorf("Problems: got %q, %v, want none with the Content-Security-Policy", problems, err)
-	}
+	c.untilReadersSee("after another sign-in", map[string]string{"lead": "The council", "second": "Bridges of the north"})
 }
 
 // searchAgain makes a search of the picker's once more, every few seconds: a Ghost that is slow may not have
@@ -373,11 +399,4 @@ func (c *caller) untilCurated() {
 		}
 		return ""
 	})
-}
-
-func orNull(title string) string {
-	if title == "" {
-		return "null"
-	}
-	return quote(title)
 }

@@ -43,10 +43,10 @@ func openInstalled(p *browser.Page) {
 	p.Until("!!find('[data-testid=theme-list-item]')")
 }
 
-// statuses are what stands below each theme, by name.
+// statuses are what stands below each theme that has it, by name.
 func statuses(p *browser.Page) map[string]string {
 	return browser.JS[map[string]string](p, `Object.fromEntries([...document.querySelectorAll('[data-testid=theme-list-item] [id^=theme-]')]
-		.map(place => [place.id.slice(6), text(place.querySelector('.lychgate-theme'))]))`)
+		.map(place => [place.id.slice(6), text(place.querySelector('.lychgate-theme'))]).filter(([, status]) => status))`)
 }
 
 // status is a JavaScript expression, true once want is shown below a theme.
@@ -76,88 +76,8 @@ func TestGhostAdmin(t *testing.T) {
 	upload(p, "daily", themeZip(t, ""), false)
 	confirm(p, "Close")
 
-	// The list says so of each theme, without being opened again.
-	const refresh = " Refresh the manifest of "
-	p.Until(status("weekly", "Manifest Status: 3 warnings : findings in the manifest of weekly"))
-	p.Until(status("daily", "Manifest Status: No manifest"+refresh+"daily"))
-	shown := statuses(p)
-	diff(t, "Manifest Status", map[string]string{
-		"nightly": "Manifest Status: Valid" + refresh + "nightly", "weekly": shown["weekly"], "daily": shown["daily"],
-	}, withoutEmpty(shown))
-
-	// By keyboard alone: the findings are behind the icon, and are text.
-	p.Keys("#theme-weekly [data-lychgate=findings]", "\r")
-	type list struct {
-		Expanded, Controls string
-		Seen               bool
-		Items              []string
-		HasMarkup          bool
-	}
-	findings := func() list {
-		return browser.JS[list](p, `(() => {
-			const button = document.querySelector('#theme-weekly [data-lychgate=findings]'), list = document.querySelector('#theme-weekly ul');
-			return {Expanded: button.getAttribute('aria-expanded'), Controls: button.getAttribute('aria-controls') === list.id ? 'the list' : '',
-				Seen: seen(list), Items: seen(list) ? [...list.children].map(item => text(item).split('; use ')[0]) : [],
-				HasMarkup: !!list.querySelector('script, img, b') || 'hostile' in window};
-		})()`)
-	}
-	diff(t, "opened", list{"true", "the list", true, []string{
-		"Warning events.types.webinar.supported_fields[1] <script>window.hostile = 1</script> is not a standard field, so it is dropped",
-		"Warning events.types.webinar.supported_fields[2] <img src=x onerror='window.hostile = 2'> is not a standard field, so it is dropped",
-		"Warning events.types.webinar.supported_fields[3] <b>bold</b> is not a standard field, so it is dropped",
-	}, false}, findings())
-	p.Picture("ghost-admin-themes")
-
-	// What the repository has now is said where it was asked for; the focus stays there.
-	git.Commit("nightly.git", map[string]string{"lychgate-manifest.yaml": hostileManifest})
-	p.Keys("#theme-nightly [data-lychgate=refresh]", "\r")
-	p.Until(status("nightly", "Manifest Status: 3 warnings : findings in the manifest of nightly"+refresh+"nightly Refreshed: 3 warnings"))
-	diff(t, "the focus", "refresh", browser.JS[string](p, "document.activeElement.dataset.lychgate"))
-	diff(t, "still open", true, findings().Seen)
-	p.Keys("#theme-weekly [data-lychgate=findings]", "\r")
-	diff(t, "closed", list{"false", "the list", false, []string{}, false}, findings())
-	p.Do("document.querySelector('#theme-daily [data-lychgate=refresh]').click()")
-	p.Until("/Not refreshed\\. .*repository/.test(text(document.querySelector('#theme-daily [role=status]')))")
-
-	// The entry is there, on the last known-good copy, through all that the admin does to
-	// its navigation, and is never there twice.
-	p.Must(p.Navigate(s.base + "/ghost/?again#/posts"))
-	p.Until("!!find('a', 'Homepage Curation')")
-	hasEntry(t, p, ourEntries...)
-	const expander = ".gh-nav-button-expand, [aria-controls=posts-submenu]"
-	// toggle presses the expander until something is so. The admin keeps what is expanded with
-	// its user, and a user who comes after a click takes that back; so it is pressed again.
-	toggle := func(until string) {
-		t.Helper()
-		p.Until(fmt.Sprintf(`(() => {
-			if (%s) return true;
-			if (Date.now() - (window.pressed ?? 0) > 5000) {
-				window.pressed = Date.now();
-				document.querySelector('%s')?.click();
-			}
-		})()`, until, expander))
-		p.Do("delete window.pressed")
-	}
-	// opened waits for something that is so while the list is open, and opens it only if it stays
-	// closed.
-	opened := func(until string) {
-		t.Helper()
-		p.Do("window.pressed = Date.now()")
-		toggle(until)
-	}
-	const isShown = "!!find('a', 'Homepage Curation') && !document.querySelector('#posts-submenu.grid-rows-\\\\[0fr\\\\]')"
-	for range 2 {
-		toggle("!(" + isShown + ")")
-		toggle(isShown + " && " + entriesAre(t, ourEntries...))
-	}
-	for _, page := range []string{"#/tags", "#/posts?type=draft", "#/settings", "#/posts"} {
-		p.Do("location.hash = %q", page)
-		opened("location.hash.startsWith('#/settings') ? !!find('[data-testid=theme]') : !find('[data-testid=theme]') && !!find('a', 'Homepage Curation')")
-	}
-	opened(entriesAre(t, ourEntries...))
-	p.Picture("ghost-admin-posts")
-	click(p, "a", curationEntry)
-	p.Until("location.pathname === '/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")
+	s.readManifests(p, git)
+	s.findEntries(p)
 
 	// Another theme has no slots.
 	p.Must(p.Navigate(s.base + "/ghost/#/posts"))
@@ -194,18 +114,98 @@ func TestGhostAdmin(t *testing.T) {
 		t.Errorf("when it is off: %s", body)
 	}
 	openInstalled(p)
-	diff(t, "when it is off", map[string]string{}, withoutEmpty(statuses(p)))
+	diff(t, "when it is off", map[string]string{}, statuses(p))
 	diff(t, "scripts of ours", 0, browser.JS[int](p, "document.querySelectorAll('script[src*=lychgate]').length"))
 }
 
-func withoutEmpty(texts map[string]string) map[string]string {
-	some := make(map[string]string)
-	for name, text := range texts {
-		if text != "" {
-			some[name] = text
-		}
+// findingsList is what stands below the theme weekly, behind an icon.
+type findingsList struct {
+	Expanded, Controls string
+	Seen               bool
+	Items              []string
+	HasMarkup          bool
+}
+
+func weeklyFindings(p *browser.Page) findingsList {
+	return browser.JS[findingsList](p, `(() => {
+		const button = document.querySelector('#theme-weekly [data-lychgate=findings]'), list = document.querySelector('#theme-weekly ul');
+		return {Expanded: button.getAttribute('aria-expanded'), Controls: button.getAttribute('aria-controls') === list.id ? 'the list' : '',
+			Seen: seen(list), Items: seen(list) ? [...list.children].map(item => text(item).split('; use ')[0]) : [],
+			HasMarkup: !!list.querySelector('script, img, b') || 'hostile' in window};
+	})()`)
+}
+
+// readManifests is about what the list of themes says of each theme, without being opened again.
+func (s *site) readManifests(p *browser.Page, git *gittest.Server) {
+	const refresh = " Refresh the manifest of "
+	p.Until(status("weekly", "Manifest Status: 3 warnings : findings in the manifest of weekly"))
+	p.Until(status("daily", "Manifest Status: No manifest"+refresh+"daily"))
+	shown := statuses(p)
+	diff(s.t, "Manifest Status", map[string]string{
+		"nightly": "Manifest Status: Valid" + refresh + "nightly", "weekly": shown["weekly"], "daily": shown["daily"],
+	}, shown)
+
+	// By keyboard alone: the findings are behind the icon, and are text.
+	p.Keys("#theme-weekly [data-lychgate=findings]", "\r")
+	diff(s.t, "opened", findingsList{"true", "the list", true, []string{
+		"Warning events.types.webinar.supported_fields[1] <script>window.hostile = 1</script> is not a standard field, so it is dropped",
+		"Warning events.types.webinar.supported_fields[2] <img src=x onerror='window.hostile = 2'> is not a standard field, so it is dropped",
+		"Warning events.types.webinar.supported_fields[3] <b>bold</b> is not a standard field, so it is dropped",
+	}, false}, weeklyFindings(p))
+	p.Picture("ghost-admin-themes")
+
+	// What the repository has now is said where it was asked for; the focus stays there.
+	git.Commit("nightly.git", map[string]string{"lychgate-manifest.yaml": hostileManifest})
+	p.Keys("#theme-nightly [data-lychgate=refresh]", "\r")
+	p.Until(status("nightly", "Manifest Status: 3 warnings : findings in the manifest of nightly"+refresh+"nightly Refreshed: 3 warnings"))
+	diff(s.t, "the focus", "refresh", browser.JS[string](p, "document.activeElement.dataset.lychgate"))
+	diff(s.t, "still open", true, weeklyFindings(p).Seen)
+	p.Keys("#theme-weekly [data-lychgate=findings]", "\r")
+	diff(s.t, "closed", findingsList{"false", "the list", false, []string{}, false}, weeklyFindings(p))
+	p.Do("document.querySelector('#theme-daily [data-lychgate=refresh]').click()")
+	p.Until("/Not refreshed\\. .*repository/.test(text(document.querySelector('#theme-daily [role=status]')))")
+}
+
+// findEntries is about the entries, which are there on the last known-good copy, through all that Ghost's
+// admin does to its navigation, and never twice.
+func (s *site) findEntries(p *browser.Page) {
+	p.Must(p.Navigate(s.base + "/ghost/?again#/posts"))
+	p.Until("!!find('a', 'Homepage Curation')")
+	hasEntry(s.t, p, ourEntries...)
+	const expander = ".gh-nav-button-expand, [aria-controls=posts-submenu]"
+	// toggle presses the expander until something is so. The admin keeps what is expanded with
+	// its user, and a user who comes after a click takes that back; so it is pressed again.
+	toggle := func(until string) {
+		s.t.Helper()
+		p.Until(fmt.Sprintf(`(() => {
+			if (%s) return true;
+			if (Date.now() - (window.pressed ?? 0) > 5000) {
+				window.pressed = Date.now();
+				document.querySelector('%s')?.click();
+			}
+		})()`, until, expander))
+		p.Do("delete window.pressed")
 	}
-	return some
+	// opened waits for something that is so while the list is open, and opens it only if it stays
+	// closed.
+	opened := func(until string) {
+		s.t.Helper()
+		p.Do("window.pressed = Date.now()")
+		toggle(until)
+	}
+	const isShown = "!!find('a', 'Homepage Curation') && !document.querySelector('#posts-submenu.grid-rows-\\\\[0fr\\\\]')"
+	for range 2 {
+		toggle("!(" + isShown + ")")
+		toggle(isShown + " && " + entriesAre(s.t, ourEntries...))
+	}
+	for _, page := range []string{"#/tags", "#/posts?type=draft", "#/settings", "#/posts"} {
+		p.Do("location.hash = %q", page)
+		opened("location.hash.startsWith('#/settings') ? !!find('[data-testid=theme]') : !find('[data-testid=theme]') && !!find('a', 'Homepage Curation')")
+	}
+	opened(entriesAre(s.t, ourEntries...))
+	p.Picture("ghost-admin-posts")
+	click(p, "a", curationEntry)
+	p.Until("location.pathname === '/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")
 }
 
 // An extension that the operator has set in Ghost goes on working beside ours: its script

@@ -82,6 +82,21 @@ func header(name string, values ...string) func(*exchange) {
 	}
 }
 
+func by(method string) func(*exchange) { return func(e *exchange) { e.Method = method } }
+
+// asked is a request without a body.
+func asked(method, target string) func(*exchange) {
+	return func(e *exchange) { e.Method, e.Target, e.RequestBody = method, target, "" }
+}
+
+func all(changes ...func(*exchange)) func(*exchange) {
+	return func(e *exchange) {
+		for _, change := range changes {
+			change(e)
+		}
+	}
+}
+
 // Whatever is wrong with a response is found, and nothing else.
 func TestWrongResponsesAreFound(t *testing.T) {
 	tests := []struct {
@@ -100,15 +115,8 @@ func TestWrongResponsesAreFound(t *testing.T) {
 			e.RequestBody = "{}"
 		}, ""},
 		{"another path", made, func(e *exchange) { e.Target, e.Body = "/integration/tiers", "" }, ""},
-		{"another method", made, func(e *exchange) {
-			failure(405, "No.")(e)
-			e.Method = "PATCH"
-			header("Allow", "POST")(e)
-		}, ""},
-		{"an identifier with a slash", made, func(e *exchange) {
-			failure(404, "Member not found.")(e)
-			e.Method, e.Target, e.RequestBody = "GET", "/integration/members/a/b%2Fc", ""
-		}, ""},
+		{"another method", made, all(failure(405, "No."), by("PATCH"), header("Allow", "POST")), ""},
+		{"an identifier with a slash", made, all(failure(404, "Member not found."), asked("GET", "/integration/members/a/b%2Fc")), ""},
 		{"passed through", made, func(e *exchange) { e.Status, e.Body = 418, "the page behind" }, ""},
 
 		{"a field is missing", made, replace(`"note":"",`, ""), "missing property 'note'"},
@@ -132,28 +140,16 @@ func TestWrongResponsesAreFound(t *testing.T) {
 			delete(e.Header, "Etag")
 		}, "missing properties 'success', 'message'"},
 		{"another status", made, failure(400, "No."), "the document does not have this status"},
-		{"another status to another method", made, func(e *exchange) {
-			failure(501, "No.")(e)
-			e.Method = "PATCH"
-		}, "the document does not have this status"},
+		{"another status to another method", made, all(failure(501, "No."), by("PATCH")), "the document does not have this status"},
 		{"no Cache-Control", made, header("Cache-Control"), `"Cache-Control" missing`},
 		{"another Cache-Control", made, header("Cache-Control", "private"), `"Cache-Control" doesn't match`},
 		{"an ETag of another form", made, header("Etag", `W/"1"`), `"ETag" doesn't match`},
 		{"another header", made, header("X-Powered-By", "x"), "X-Powered-By"},
 		{"429 without Retry-After", made, failure(429, "Too many."), `"Retry-After" missing`},
-		{"Retry-After of nothing", made, func(e *exchange) {
-			failure(429, "Too many.")(e)
-			header("Retry-After", "0")(e)
-		}, `"Retry-After" doesn't match`},
+		{"Retry-After of nothing", made, all(failure(429, "Too many."), header("Retry-After", "0")), `"Retry-After" doesn't match`},
 		{"401 without WWW-Authenticate", made, failure(401, "No."), `"WWW-Authenticate" missing`},
-		{"405 with other methods in Allow", made, func(e *exchange) {
-			failure(405, "No.")(e)
-			e.Method = "GET"
-			header("Allow", "GET")(e)
-		}, `"Allow" doesn't match`},
-		{"HEAD with a body", made, func(e *exchange) {
-			e.Method, e.Target, e.RequestBody = "HEAD", "/integration/members/x", ""
-		}, "there is a body"},
+		{"405 with other methods in Allow", made, all(failure(405, "No."), by("GET"), header("Allow", "GET")), `"Allow" doesn't match`},
+		{"HEAD with a body", made, asked("HEAD", "/integration/members/x"), "there is a body"},
 		{"HEAD without a header", made, func(e *exchange) {
 			e.Method, e.Target, e.RequestBody, e.Body = "HEAD", "/integration/members/x", "", ""
 			header("Cache-Control")(e)
@@ -179,11 +175,7 @@ func TestWrongResponsesAreFound(t *testing.T) {
 		{"integrations are not taken for a site", listed, func(e *exchange) {
 			e.Target, e.Body = "/lychgate/sites/weekly/integrations/", `{"integrations":[]}`
 		}, ""},
-		{"an error of another form", listed, func(e *exchange) {
-			failure(404, "No.")(e)
-			e.Target = "/lychgate/sites/weekly"
-			header("Cache-Control")(e)
-		}, "missing property 'error'"},
+		{"an error of another form", listed, all(failure(404, "No."), asked("GET", "/lychgate/sites/weekly"), header("Cache-Control")), "missing property 'error'"},
 
 		{"the page behind", looked, func(e *exchange) {
 			e.Body, e.Header = "the site's own page", http.Header{"Content-Type": {"text/plain"}, "Cache-Control": {"no-store"}, "Access-Control-Allow-Origin": {"*"}}
