@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // Page is one page of a test, which fails with what fails here.
@@ -80,15 +82,13 @@ func (p *Page) Keys(selector, keys string) {
 // engine answers for one that is gone.
 func (p *Page) Until(what string) {
 	p.T.Helper()
-	for end := time.Now().Add(3 * time.Minute); ; <-time.After(10 * time.Millisecond) {
+	wait.Until(p.T, func() string {
 		result, err := p.Evaluate("(async () => {" + p.prelude + "return String(Boolean(" + what + "))})()")
 		if result == "true" {
-			return
+			return ""
 		}
-		if time.Now().After(end) {
-			p.T.Fatalf("never: %s (%s, %v)", what, result, err)
-		}
-	}
+		return fmt.Sprintf("%s (%s, %v)", what, result, err)
+	})
 }
 
 // Choose puts a file into a file input, as if it had been chosen there.
@@ -102,13 +102,12 @@ func (p *Page) Choose(selector, name string, content []byte) {
 	`, selector, base64.StdEncoding.EncodeToString(content), name)
 }
 
-// Picture writes what is seen into LYCHGATE_TEST_PICTURES, or into a folder that
-// is gone after the test.
+// Picture writes what is seen into the folder LYCHGATE_TEST_PICTURES, if one is named.
 func (p *Page) Picture(name string) {
 	p.T.Helper()
 	folder := os.Getenv("LYCHGATE_TEST_PICTURES")
 	if folder == "" {
-		folder = p.T.TempDir()
+		return
 	}
 	// What enters has come to rest. What turns for ever does not.
 	p.Do("await Promise.allSettled(document.getAnimations().filter(a => a.effect?.getComputedTiming().endTime < Infinity).map(a => a.finished))")

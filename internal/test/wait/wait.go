@@ -12,6 +12,10 @@ import (
 const (
 	timeout  = 3 * time.Minute // more than the minute after which a write is repeated, on a loaded machine
 	interval = 10 * time.Millisecond
+
+	// Poll waits this many times as long as a look takes before the next one, and a second at most. Looking all
+	// the time would slow down the Ghost or the browser that it waits for.
+	share = 4
 )
 
 // Until calls problem until it returns "", and fails the test with what it
@@ -25,7 +29,8 @@ func Until(t testing.TB, problem func() string) {
 
 // Poll is [Until] for what starts before the tests: it returns an error.
 func Poll(problem func() string) error {
-	for deadline := time.Now().Add(timeout); ; <-time.After(interval) {
+	for deadline := time.Now().Add(timeout); ; {
+		began := time.Now()
 		last := problem()
 		if last == "" {
 			return nil
@@ -33,6 +38,7 @@ func Poll(problem func() string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("after %s: %s", timeout, last)
 		}
+		<-time.After(min(max(interval, share*time.Since(began)), time.Second))
 	}
 }
 
