@@ -23,7 +23,7 @@ type ghostPost struct {
 }
 
 // post reads a post from a page of Ghost Admin or the desk, as somebody who is signed in there.
-func post(p *browser.Page, t *testing.T, id string) ghostPost {
+func post(p *browser.Page, t testing.TB, id string) ghostPost {
 	t.Helper()
 	status, body := api(p, "GET", "/posts/"+id+"/?formats=html&include=authors,email", "")
 	var posts struct{ Posts []ghostPost }

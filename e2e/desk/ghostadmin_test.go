@@ -16,13 +16,13 @@ const underPosts = ".gh-nav-list-posts .gh-nav-view-list a, #posts-submenu a"
 
 // hasEntry waits for what is under Posts in Ghost's own navigation to be as it should, with
 // ours, as nothing but that: Ghost makes the list anew now and then.
-func hasEntry(t *testing.T, p *browser.Page, want ...string) {
+func hasEntry(t testing.TB, p *browser.Page, want ...string) {
 	t.Helper()
 	p.Until(entriesAre(t, want...))
 }
 
 // entriesAre is an expression that says whether those are under Posts, after the admin's own.
-func entriesAre(t *testing.T, want ...string) string {
+func entriesAre(t testing.TB, want ...string) string {
 	t.Helper()
 	list, err := json.Marshal(append([]string{"Drafts", "Scheduled", "Published"}, want...))
 	if err != nil {

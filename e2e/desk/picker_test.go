@@ -21,7 +21,7 @@ import (
 )
 
 // photo has a camera's size and noise, so that it does not compress well.
-func photo(t *testing.T) []byte {
+func photo(t testing.TB) []byte {
 	t.Helper()
 	const width, height = 2400, 1600
 	drawn, noise := image.NewRGBA(image.Rect(0, 0, width, height)), rand.New(rand.NewPCG(1, 2))

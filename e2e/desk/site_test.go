@@ -23,7 +23,7 @@ const (
 // site is a publication of a test's own: a Ghost, and the edge in front of it at the
 // address that Ghost is configured with.
 type site struct {
-	t     *testing.T
+	t     testing.TB
 	ghost *ghosttest.Process
 	mail  mailbox.Mailbox
 	base  string // http://localhost:<port>, with the path of a Ghost in a subdirectory
@@ -66,7 +66,7 @@ type options struct{ site, themeManifest, staffDesk, more string }
 
 // newSite starts a Ghost below a path, empty for none, and an edge in front of it.
 // Environment variables for Ghost are the test's.
-func newSite(t *testing.T, path string, more options) *site {
+func newSite(t testing.TB, path string, more options) *site {
 	t.Helper()
 	harness.NeedBrowser(t)
 	s := &site{t: t, ghost: ghosttest.New(t), port: freeport.New(t), store: filepath.Join(t.TempDir(), "lychgate.db")}

@@ -94,7 +94,7 @@ func TestUploadDialog(t *testing.T) {
 	diff(t, "title, when it is off", "Upload successful", upload(p, "nightly", themeZip(t, hostileManifest), true))
 }
 
-func diff(t *testing.T, what string, want, got any) {
+func diff(t testing.TB, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -58,7 +58,7 @@ func runWithBrowser(m *testing.M, start func(folder string) (stop func() error, 
 }
 
 // NeedBrowser skips a test where there is no browser, or fails it where nothing may skip.
-func NeedBrowser(t *testing.T) {
+func NeedBrowser(t testing.TB) {
 	t.Helper()
 	if Engine == nil {
 		Need(t, lacks)
@@ -66,7 +66,7 @@ func NeedBrowser(t *testing.T) {
 }
 
 // Need skips a test that lacks something, or fails it where nothing may skip.
-func Need(t *testing.T, what string) {
+func Need(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("LYCHGATE_TEST_SERVERS") != "" {
 		t.Fatal("needs " + what)

@@ -18,13 +18,11 @@ const maxCut = 2
 const takePhoto = `
 	const width = 6000, height = 4000, canvas = new OffscreenCanvas(width, height), context = canvas.getContext('2d');
 	const strip = context.createImageData(width, 100);
-	for (let top = 0; top < height; top += strip.height) {
-		for (let i = 0; i < width * strip.height; i++) {
-			const x = i % width / width, y = (top + i / width) / height, grain = 40 * (Math.random() - .5);
-			strip.data.set([255 * x + grain, 255 * y + grain, 255 * (1 - x) + grain, 255], 4 * i);
-		}
-		context.putImageData(strip, 0, top);
+	for (let i = 0; i < width * strip.height; i++) {
+		const x = i % width / width, grain = 40 * (Math.random() - .5);
+		strip.data.set([255 * x + grain, 128 + grain, 255 * (1 - x) + grain, 255], 4 * i);
 	}
+	for (let top = 0; top < height; top += strip.height) context.putImageData(strip, 0, top);
 	window.photo = new File([await canvas.convertToBlob({type: 'image/jpeg', quality: .9})], 'photo.jpg', {type: 'image/jpeg'});
 `
 
