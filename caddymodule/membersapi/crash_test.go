@@ -120,7 +120,7 @@ func TestGhostKilledAmongWrites(t *testing.T) {
 	acknowledged := hammer(t, p, 100, "ghost", func() {
 		g.Kill()
 		g.Start()
-	}, 2)
+	}, 1)
 	if len(acknowledged) != 100 {
 		t.Errorf("%d writes were acknowledged, want 100", len(acknowledged))
 	}

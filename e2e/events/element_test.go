@@ -423,25 +423,18 @@ func TestElementShifts(t *testing.T) {
 	}
 }
 
-// The block is there within 50 ms of the script: at best of some, since the machine has other work.
+// The block is drawn before the script that adds it goes on: it waits for nothing.
 func TestElementIsDrawnAtOnce(t *testing.T) {
 	s := newStage(t, true, told(200, "can_register", "Come in.", nil))
 	s.page("en", party(nil), "", plainTheme)
 	p := s.open(browser.Look{Width: 1280, Height: 900})
 	p.Until("element.state.message")
-	took := browser.JS[float64](p, `(() => {
-		const times = [];
-		for (let n = 0; n < 5; n++) {
-			const began = performance.now(), another = document.createElement('lychgate-event');
-			document.body.append(another);
-			another.getBoundingClientRect(); // lays the page out
-			times.push(performance.now() - began);
-			another.remove();
-		}
-		return Math.min(...times);
+	height := browser.JS[float64](p, `(() => {
+		const another = document.createElement('lychgate-event');
+		document.body.append(another);
+		return another.getBoundingClientRect().height;
 	})()`)
-	t.Logf("drawn in %.1f ms", took)
-	if took >= 50 {
-		t.Errorf("drawn in %.0f ms, want less than 50", took)
+	if height < 50 {
+		t.Errorf("drawn %.0f pixels high, want the whole block", height)
 	}
 }
