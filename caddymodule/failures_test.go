@@ -9,6 +9,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 // Each method answers each failure in the same way, so that a CRM can treat
@@ -39,11 +40,11 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 		}
 	}
 	made := e.Call(edgetest.FormKey, "POST", "", `{"email":"jane@example.com"}`)
-	if diff := cmp.Diff(edgetest.Enveloped(200, "", "Etag", made.Header["Etag"]), e.Call(edgetest.FormKey, "HEAD", "/jane@example.com", "")); diff != "" {
+	if diff := cmp.Diff(exchange.JSON(200, "", "Etag", made.Header["Etag"]), e.Call(edgetest.FormKey, "HEAD", "/jane@example.com", "")); diff != "" {
 		t.Errorf("HEAD: %s", diff)
 	}
-	each("a key of nobody", "nobody", edgetest.Enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"))
-	each("a host of no site", edgetest.FormKey, edgetest.Enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), "Host", "nobody.example.com")
+	each("a key of nobody", "nobody", exchange.JSON(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"))
+	each("a host of no site", edgetest.FormKey, exchange.JSON(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), "Host", "nobody.example.com")
 	if got := e.Call(edgetest.FormKey, "PUT", "/jane@example.com", `{"note":"`+strings.Repeat("x", 65536)+`"}`); got.Status != 413 {
 		t.Errorf("a large change: %v", got)
 	}
@@ -52,7 +53,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if got := e.Call(edgetest.FormKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("the one that is allowed: %v", got)
 	}
-	each("too many", edgetest.FormKey, edgetest.Enveloped(429, `{"success":false,"message":"Too many requests. Try again in 60 s.","code":"too_many_requests"}`, "Retry-After", "60"))
+	each("too many", edgetest.FormKey, exchange.JSON(429, `{"success":false,"message":"Too many requests. Try again in 60 s.","code":"too_many_requests"}`, "Retry-After", "60"))
 
 	e.Load(config)
 	if got := e.Call(edgetest.FormKey, "GET", "/jane@example.com", ""); got.Status != 200 {
@@ -66,7 +67,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
 		t.Fatalf("db.ExecContext: %v", err)
 	}
-	each("a broken store", edgetest.FormKey, edgetest.Enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
+	each("a broken store", edgetest.FormKey, exchange.JSON(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
 }
 
 // HEAD and OPTIONS fail as GET does, without the body of a response to HEAD.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -196,27 +197,27 @@ func TestSecondPlatform(t *testing.T) {
 	}{
 		{
 			"create", "POST", "", `{"email":"jane@example.com","name":"Jane","labels":["VIP"]}`,
-			edgetest.Enveloped(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member created successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member created successfully."}`, "Etag", `"TAG"`),
 			map[string]platform.Member{"shelf-001": jane},
 		},
 		{
 			"read", "GET", "/jane@example.com", "",
-			edgetest.Enveloped(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,`+record("jane@example.com", "Jane")+`,"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
 			map[string]platform.Member{"shelf-001": jane},
 		},
 		{
 			"update", "PUT", "/jane@example.com", `{"email":"jane@example.org","name":"Jane Doe"}`,
-			edgetest.Enveloped(200, `{"success":true,`+record("jane@example.org", "Jane Doe")+`,"message":"Member updated successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,`+record("jane@example.org", "Jane Doe")+`,"message":"Member updated successfully."}`, "Etag", `"TAG"`),
 			map[string]platform.Member{"shelf-001": renamed},
 		},
 		{
 			"delete", "DELETE", "/jane@example.org", "",
-			edgetest.Enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`),
+			exchange.JSON(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`),
 			map[string]platform.Member{},
 		},
 		{
 			"read who is gone", "GET", "/jane@example.org", "",
-			edgetest.Enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`),
+			exchange.JSON(404, `{"success":false,"message":"Member not found.","code":"not_found"}`),
 			map[string]platform.Member{},
 		},
 	} {
@@ -230,7 +231,7 @@ func TestSecondPlatform(t *testing.T) {
 	if got := e.Do("PUT", "/ghost/api/admin/members/bulk/"); got.Body != "the site's own page at /ghost/api/admin/members/bulk/" {
 		t.Errorf("a request to the site: %v", got)
 	}
-	gone := edgetest.Enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
+	gone := exchange.JSON(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
 	if diff := gocmp.Diff(gone, e.Do("POST", "/integration/webhooks/x")); diff != "" {
 		t.Errorf("a webhook event: %s", diff)
 	}

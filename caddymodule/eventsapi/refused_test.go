@@ -14,6 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -185,10 +186,10 @@ func TestEventsRefused(t *testing.T) {
 
 	author := "author" + edgetest.GUIDLike() + "@example.com"
 	e.AddStaff(h.Owner, author, "Author")
-	eachOfEvents(h, "an author", draft.ID, edgetest.StaffResponse(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.SignIn(author), "Origin", e.Base)
-	eachOfEvents(h, "nobody", draft.ID, edgetest.StaffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
+	eachOfEvents(h, "an author", draft.ID, exchange.Staff(403, `{"message":"Owners, administrators and editors may do this."}`), "Cookie", e.SignIn(author), "Origin", e.Base)
+	eachOfEvents(h, "nobody", draft.ID, exchange.Staff(401, `{"message":"Sign in to Ghost's admin on this site first."}`))
 	for _, host := range []string{"elsewhere.example.com", "bare.example.com"} {
-		eachOfEvents(h, host, draft.ID, edgetest.StaffResponse(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
+		eachOfEvents(h, host, draft.ID, exchange.Staff(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", host)
 	}
 	for _, test := range refusals(h, draft) {
 		header := append([]string{"Cookie", h.Owner, "Origin", h.Base}, test.header...)
@@ -313,7 +314,7 @@ func TestReadersEvents(t *testing.T) {
 	// While the store is away, readers get what was there; staff are told.
 	before := ask("GET", "")
 	w.Cut()
-	eachOfEvents(h, "the store is away", draft.ID, edgetest.StaffResponse(500, `{"message":"Internal error."}`), "Cookie", h.Owner, "Origin", h.Base)
+	eachOfEvents(h, "the store is away", draft.ID, exchange.Staff(500, `{"message":"Internal error."}`), "Cookie", h.Owner, "Origin", h.Base)
 	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
 		t.Errorf("ask (-want +got):\n%s", diff)
 	}
@@ -420,7 +421,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 	}
 	fresh := h.SignIn(edgetest.GhostOwner)
 	p.Down()
-	eachOfEvents(h, "Ghost is away", strings.Repeat("a", 26), edgetest.StaffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.Base)
+	eachOfEvents(h, "Ghost is away", strings.Repeat("a", 26), exchange.Staff(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.Base)
 	p.Fix()
 }
 

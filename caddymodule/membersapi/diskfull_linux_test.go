@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 // smallDisk mounts a file system of 8 MiB in memory.
@@ -90,7 +91,7 @@ func TestDiskFull(t *testing.T) {
 		{"POST", "", edgetest.BodyOf(edgetest.Person{p.Email("nobody"), "", []string{}}), edgetest.InternalError},
 		{"GET", "/" + anna.Email, "", edgetest.ResponseOf(anna, "retrieved")},
 		{"GET", "/" + bert.Email, "", edgetest.ResponseOf(bert, "retrieved")},
-		{"GET", "/" + p.Email("nobody"), "", edgetest.Enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
+		{"GET", "/" + p.Email("nobody"), "", exchange.JSON(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
 	if got := e.Do("GET", "/ghost/inbox-provider?domain=gmail.com", "Host", p.Site+".example.com"); got.Status != 200 || got.Body != `{"provider":"gmail"}` {
 		t.Errorf("a lookup: %v", got)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
@@ -161,9 +162,9 @@ func TestEventsFromGhost(t *testing.T) {
 		t.Errorf("got %v, want no Etag", got)
 	}
 	for name, want := range map[string]edgetest.Response{
-		"/webhooks/unknown": edgetest.Enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
-		"/webhooks/":        edgetest.Enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
-		"/webhooks":         edgetest.Enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"),
+		"/webhooks/unknown": exchange.JSON(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
+		"/webhooks/":        exchange.JSON(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`),
+		"/webhooks":         exchange.JSON(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer"),
 	} {
 		got, err := e.SendBody("POST", "/integration"+name, "{}")
 		if err != nil || got.Status != want.Status || got.Body != want.Body {
@@ -191,7 +192,7 @@ func malformedEvents(t *testing.T, e *edgetest.Edge, store *memberstore.SQL, key
 		return hex.EncodeToString(mac.Sum(nil))
 	}
 	quiet := e.Logged()
-	want := edgetest.Enveloped(400, `{"success":false,"message":"The webhook event is not as the platform sends them: it must be JSON about a member."}`)
+	want := exchange.JSON(400, `{"success":false,"message":"The webhook event is not as the platform sends them: it must be JSON about a member."}`)
 	for _, body := range []string{"jane@example.com", "[]", `{"member":{"current":{"id":7}}}`, `{"post":{}}`} {
 		sent := strconv.FormatInt(time.Now().UnixMilli(), 10)
 		signature := "sha256=" + sign([]byte(sign(adminKey, "lychgate webhook "+webhook.URL)), body+sent) + ", t=" + sent

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 // A CRM that reads, merges and writes does not undo another's write.
@@ -31,7 +32,7 @@ func TestMembersIfMatch(t *testing.T) {
 	if got := e.Call(edgetest.FormKey, "PUT", "/a@example.com", `{"labels":["mine"]}`, "If-Match", `"else", `+read); got.Status != 200 || got.Header["Etag"] == read {
 		t.Errorf("as read: %v", got)
 	}
-	want := edgetest.Enveloped(412, `{"success":false,"message":"The member was changed since it was read. Read it again.","code":"changed"}`)
+	want := exchange.JSON(412, `{"success":false,"message":"The member was changed since it was read. Read it again.","code":"changed"}`)
 	if diff := cmp.Diff(want, e.Call(edgetest.FormKey, "PUT", "/a@example.com", `{"labels":["late"]}`, "If-Match", read)); diff != "" {
 		t.Errorf("e.call (-want +got):\n%s", diff)
 	}

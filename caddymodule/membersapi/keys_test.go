@@ -7,11 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 func TestMembersKeys(t *testing.T) {
 	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: "none", Limit: "30 1m"}.Caddyfile())
-	unauthorized := edgetest.Enveloped(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer")
+	unauthorized := exchange.JSON(401, `{"success":false,"message":"The integration key is missing or not valid. Send Authorization: Bearer and the key.","code":"unauthorized"}`, "Www-Authenticate", "Bearer")
 	for name, authorization := range map[string]string{
 		"none": "", "empty": "Bearer ", "truncated": "Bearer " + edgetest.FormKey[:30], "of another site": "Bearer " + edgetest.OtherKey,
 		"another scheme": "Basic " + edgetest.FormKey, "bare": edgetest.FormKey,
@@ -28,7 +29,7 @@ func TestMembersKeys(t *testing.T) {
 	if got := e.Do("GET", "/integration/members/a@example.com", "Authorization", "bearer "+edgetest.FormKey); got.Status != 404 {
 		t.Errorf("the scheme in lower case: %v", got)
 	}
-	if diff := cmp.Diff(edgetest.Enveloped(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), e.Call(edgetest.FormKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
+	if diff := cmp.Diff(exchange.JSON(404, `{"success":false,"message":"There is no site at this address.","code":"no_endpoint"}`), e.Call(edgetest.FormKey, "GET", "/a@example.com", "", "Host", "nobody.example.com")); diff != "" {
 		t.Errorf("e.call (-want +got):\n%s", diff)
 	}
 	// The allowance is each key's own; guessing has one for each address.
@@ -39,7 +40,7 @@ func TestMembersKeys(t *testing.T) {
 	}
 	got := e.Call(edgetest.FormKey, "GET", "/a@example.com", "")
 	seconds := got.Header["Retry-After"]
-	if diff := cmp.Diff(edgetest.Enveloped(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds), got); diff != "" || !edgetest.IsRest(seconds, time.Minute, start) {
+	if diff := cmp.Diff(exchange.JSON(429, `{"success":false,"message":"Too many requests. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds), got); diff != "" || !edgetest.IsRest(seconds, time.Minute, start) {
 		t.Errorf("got Retry-After %s, want what is left of the minute; response (-want +got):\n%s", seconds, diff)
 	}
 	if got := e.Call(edgetest.CRMKey, "GET", "/a", ""); got.Status != 404 {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 func TestMembersAPI(t *testing.T) {
@@ -24,7 +25,7 @@ func TestMembersAPI(t *testing.T) {
 		renamed = `"guid":"GUID","email":"jane@example.org","name":"Jane <Doe>","is_subscribed":false,"note":"a\nb","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
 		bare    = `"guid":"GUID","email":"joe@example.com","name":"","is_subscribed":true,"note":"","labels":[],"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"`
 	)
-	notFound := edgetest.Enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)
+	notFound := exchange.JSON(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)
 	steps := []struct {
 		name, method, path, body string
 		want                     edgetest.Response
@@ -34,32 +35,32 @@ func TestMembersAPI(t *testing.T) {
 		{"delete nobody", "DELETE", "/jane@example.com", "", notFound},
 		{
 			"create", "POST", "", `{"email":"Jane@Example.com","name":"Jane <Doe>","note":"a\nb","labels":["VIP","crm","vip"],"tier_id":"prod_1","member_id":"ignored","unknown":1}`,
-			edgetest.Enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
 		},
 		{
 			"create with as little as can be", "POST", "/", `{"email":"joe@example.com"}`,
-			edgetest.Enveloped(200, `{"success":true,"data":{`+bare+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+bare+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
 		},
 		{"create again", "POST", "", `{"email":"JANE@example.com"}`, edgetest.Failed("The email is already taken.")},
 		{
 			"read, in another case and escaped", "GET", "/jane%40EXAMPLE.com", "",
-			edgetest.Enveloped(200, `{"success":true,"data":{`+jane+`},"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+jane+`},"message":"Member retrieved successfully."}`, "Etag", `"TAG"`),
 		},
 		{"update to a taken email", "PUT", "/jane@example.com", `{"email":"joe@example.com"}`, edgetest.Failed("The email is already taken.")},
 		{
 			"update", "PUT", "/jane@example.com", `{"email":"jane@example.org","is_subscribed":false,"labels":[],"tier_id":null}`,
-			edgetest.Enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"TAG"`),
 		},
 		{
 			"update with what was read", "PUT", "/jane@example.org", `{"member_id":null,"guid":"x","status":"paid"}`,
-			edgetest.Enveloped(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+renamed+`},"message":"Member updated successfully."}`, "Etag", `"TAG"`),
 		},
 		{"read the old email", "GET", "/jane@example.com", "", notFound},
-		{"delete", "DELETE", "/JANE@example.org", "", edgetest.Enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`)},
+		{"delete", "DELETE", "/JANE@example.org", "", exchange.JSON(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`)},
 		{"delete again", "DELETE", "/jane@example.org", "", notFound},
 		{
 			"create after delete", "POST", "", `{"email":"jane@example.org"}`,
-			edgetest.Enveloped(200, `{"success":true,"data":{`+strings.Replace(bare, "joe@example.com", "jane@example.org", 1)+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+strings.Replace(bare, "joe@example.com", "jane@example.org", 1)+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
 		},
 	}
 	for _, step := range steps {
@@ -112,7 +113,7 @@ func TestMembersBadInput(t *testing.T) {
 		{"empty newsletter status", `{"email":"a@example.com","newsletters":[{"id":"1","status":""}]}`, edgetest.Failed("The newsletters must be an array of objects with an id and a status, both strings.")},
 		{"101 newsletters", `{"email":"a@example.com","newsletters":[` + strings.Repeat(`{"id":"1"},`, 100) + `{"id":"1"}]}`, edgetest.Failed("There must be 100 newsletters at most.")},
 		{"newsletter status", `{"email":"a@example.com","newsletters":[{"id":"1","status":"on"}]}`, edgetest.Failed("The status of a newsletter must be active or inactive.")},
-		{"too large", `{"note":"` + strings.Repeat("x", 65536) + `"}`, edgetest.Enveloped(413, `{"success":false,"message":"The request's body is too large.","code":"too_large"}`, "Connection", "close")},
+		{"too large", `{"note":"` + strings.Repeat("x", 65536) + `"}`, exchange.JSON(413, `{"success":false,"message":"The request's body is too large.","code":"too_large"}`, "Connection", "close")},
 	}
 	for _, test := range tests {
 		got := e.Call(edgetest.FormKey, "POST", "", test.body)
@@ -126,10 +127,10 @@ func TestMembersBadInput(t *testing.T) {
 	if got := e.Do("POST", "/integration/members", "Authorization", "Bearer "+edgetest.FormKey, "Content-Type", "text/plain"); got.Body != edgetest.Failed("The Content-Type must be application/json.").Body {
 		t.Errorf("wrong content type: %v", got)
 	}
-	if diff := cmp.Diff(edgetest.Enveloped(405, `{"success":false,"message":"The method is not allowed here.","code":"method_not_allowed"}`, "Allow", "POST"), e.Call(edgetest.FormKey, "GET", "", "")); diff != "" {
+	if diff := cmp.Diff(exchange.JSON(405, `{"success":false,"message":"The method is not allowed here.","code":"method_not_allowed"}`, "Allow", "POST"), e.Call(edgetest.FormKey, "GET", "", "")); diff != "" {
 		t.Errorf("list: %s", diff)
 	}
-	if diff := cmp.Diff(edgetest.Enveloped(405, `{"success":false,"message":"The method is not allowed here.","code":"method_not_allowed"}`, "Allow", "GET, HEAD, PUT, DELETE"), e.Call(edgetest.FormKey, "PATCH", "/a@example.com", "{}")); diff != "" {
+	if diff := cmp.Diff(exchange.JSON(405, `{"success":false,"message":"The method is not allowed here.","code":"method_not_allowed"}`, "Allow", "GET, HEAD, PUT, DELETE"), e.Call(edgetest.FormKey, "PATCH", "/a@example.com", "{}")); diff != "" {
 		t.Errorf("PATCH: %s", diff)
 	}
 	if got := e.Do("GET", "/integration/tiers", "Authorization", "Bearer "+edgetest.FormKey); got.Status != 404 || got.Body != `{"success":false,"message":"There is no such endpoint.","code":"no_endpoint"}` {

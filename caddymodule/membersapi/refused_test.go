@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -48,7 +49,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 	edgetest.Drain(t, admin, p.Site)
 	const reason = "One of the newsletters does not exist in Ghost."
 	refused := []string{"Lychgate-Sync", "refused", "Lychgate-Sync-Reason", reason}
-	gone := edgetest.Enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`, refused...)
+	gone := exchange.JSON(404, `{"success":false,"message":"Member not found.","code":"not_found"}`, refused...)
 	follow(e, p, []step{
 		{"GET", "/" + jane.Email, "", edgetest.ResponseOf(named, "retrieved", refused...)},
 		{"HEAD", "/" + jane.Email, "", edgetest.Response{Status: 200, Header: edgetest.ResponseOf(named, "retrieved", refused...).Header}},
@@ -77,7 +78,7 @@ func TestRefusedAfterGhostWasAway(t *testing.T) {
 		{"POST", "", edgetest.BodyOf(joe), edgetest.ResponseOf(joe, "created")},
 		{"GET", "/" + joe.Email, "", edgetest.ResponseOf(joe, "retrieved")},
 		{"DELETE", "/" + joe.Email, "", edgetest.Deleted()},
-		{"GET", "/" + joe.Email, "", edgetest.Enveloped(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
+		{"GET", "/" + joe.Email, "", exchange.JSON(404, `{"success":false,"message":"Member not found.","code":"not_found"}`)},
 	})
 	edgetest.Drain(t, admin, p.Site)
 	p.Fix()

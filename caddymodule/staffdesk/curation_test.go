@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
@@ -25,7 +26,7 @@ func TestEditorsFillTheSlotsOfTheHomepage(t *testing.T) {
 	three := h.AddPost("Three 100%", 3)
 
 	whole := h.Ask("GET", "", "")
-	want := edgetest.StaffResponse(200, strings.ReplaceAll(`{"theme":"homepage-U","is_latest":true,"sections":[`+
+	want := exchange.Staff(200, strings.ReplaceAll(`{"theme":"homepage-U","is_latest":true,"sections":[`+
 		`{"key":"hero","name":"Hero","description":"The top of the page","picker":{"default_view":"recent","recent_limit":20},"slots":[`+
 		`{"key":"lead","label":"Lead","tag":"#lead-U","posts":[],"total":0,"pending":null},`+
 		`{"key":"second","label":"Second","tag":"hash-second-U","posts":[],"total":0,"pending":null},`+
@@ -41,7 +42,7 @@ func TestEditorsFillTheSlotsOfTheHomepage(t *testing.T) {
 	}
 
 	filled := h.Ask("PUT", "/hero/lead", `{"post":"`+one+`"}`)
-	want = edgetest.StaffResponse(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.Unique+`","posts":[{"id":"`+one+`","title":"One `+h.Unique+
+	want = exchange.Staff(200, `{"key":"lead","label":"Lead","tag":"#lead-`+h.Unique+`","posts":[{"id":"`+one+`","title":"One `+h.Unique+
 		`","status":"published","picture":null,"authors":["Owner"],"published_at":"2026-01-01T01:00:00Z","updated_at":"TIME","edit":"/ghost/#/editor/post/`+one+`"}],"total":1,"pending":null}`)
 	filled.Body = regexp.MustCompile(`"updated_at":"20[0-9T:-]{17}Z"`).ReplaceAllString(filled.Body, `"updated_at":"TIME"`)
 	if diff := cmp.Diff(want, filled); diff != "" {
@@ -77,7 +78,7 @@ func TestEditorsFillTheSlotsOfTheHomepage(t *testing.T) {
 		return fmt.Sprintf(`{"at":"TIME","by":"Owner","did":"filled","about":%q}`, title+" "+h.Unique)
 	}
 	again := entry(`<b>Two</b> "&`)
-	if diff := cmp.Diff(edgetest.StaffResponse(200, `{"history":[`+again+`,`+again+`,`+entry("One")+`]}`), history); diff != "" {
+	if diff := cmp.Diff(exchange.Staff(200, `{"history":[`+again+`,`+again+`,`+entry("One")+`]}`), history); diff != "" {
 		t.Errorf("the history of a slot (-want +got):\n%s", diff)
 	}
 	if got := h.Ask("HEAD", "/hero/lead/history", ""); got.Status != http.StatusOK || got.Body != "" {
@@ -116,7 +117,7 @@ func TestHomepageRefuses(t *testing.T) {
 	one, two := h.AddPost("One", 1, "public-"+h.Unique), h.AddPost("Two", 2, "public-"+h.Unique)
 	choice := `{"post":"` + one + `"}`
 
-	notEditor := edgetest.StaffResponse(403, `{"message":"Owners, administrators and editors may do this."}`)
+	notEditor := exchange.Staff(403, `{"message":"Owners, administrators and editors may do this."}`)
 	for role, want := range map[string]edgetest.Response{
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
 		"Author": notEditor, "Contributor": notEditor,
@@ -143,7 +144,7 @@ func TestHomepageRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("json.Marshal: %v", err)
 		}
-		return edgetest.StaffResponse(status, string(text), header...)
+		return exchange.Staff(status, string(text), header...)
 	}
 	notAllowed := func(allow string) edgetest.Response {
 		return failure(405, "The method is not allowed here.", "Allow", allow)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -136,7 +137,7 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 	// Anyone who is not known yet is told that Ghost is away, and so is staff who are.
 	fresh := h.SignIn(edgetest.GhostOwner)
 	p.Down()
-	h.Each("Ghost is away", edgetest.StaffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.Base)
+	h.Each("Ghost is away", exchange.Staff(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", fresh, "Origin", h.Base)
 	p.Fix()
 	if logged := h.Logged(); strings.Contains(logged, h.Owner) || strings.Contains(logged, edgetest.GhostOwner) || strings.Contains(logged, "Two "+h.Unique) {
 		t.Errorf("personal data or titles in the log: %s", logged)
@@ -157,7 +158,7 @@ func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	h.Change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 
 	w.Cut()
-	h.Each("the store is away", edgetest.StaffResponse(500, `{"message":"Internal error."}`), "Cookie", h.Owner, "Origin", h.Base)
+	h.Each("the store is away", exchange.Staff(500, `{"message":"Internal error."}`), "Cookie", h.Owner, "Origin", h.Base)
 	if diff := cmp.Diff([]string{"hash-lead"}, h.Tags(one)); diff != "" {
 		t.Errorf("h.tags (-want +got):\n%s", diff)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
@@ -50,7 +51,7 @@ func TestUploadWhilePostgresIsAway(t *testing.T) {
 	if !strings.Contains(response.Body, notStored) {
 		t.Errorf("uploadTheme = %v, want body with %v", response, notStored)
 	}
-	want := edgetest.StaffResponse(500, `{"message":"Internal error."}`)
+	want := exchange.Staff(500, `{"message":"Internal error."}`)
 	for path, methods := range themeEndpoints {
 		for _, method := range methods {
 			path = strings.Replace(path, "nightly", theme, 1)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
@@ -44,7 +45,7 @@ func eachEndpoint(e *edgetest.Edge, name string, want edgetest.Response, header 
 
 // refusedSession is the response to a session that Ghost refuses at an origin.
 func refusedSession(expected, received string) edgetest.Response {
-	return edgetest.StaffResponse(401, `{"message":"Ghost refuses this session: Request made from incorrect origin. Expected '`+expected+
+	return exchange.Staff(401, `{"message":"Ghost refuses this session: Request made from incorrect origin. Expected '`+expected+
 		`' received '`+received+`'. Sign in to Ghost's admin at the expected origin."}`)
 }
 
@@ -57,8 +58,8 @@ func TestThemesAreForStaff(t *testing.T) {
 	theme := "staff-" + edgetest.GUIDLike()
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Cookie", owner)
 
-	signInFirst := edgetest.StaffResponse(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
-	notEditor := edgetest.StaffResponse(403, `{"message":"Owners, administrators and editors may do this."}`)
+	signInFirst := exchange.Staff(401, `{"message":"Sign in to Ghost's admin on this site first."}`)
+	notEditor := exchange.Staff(403, `{"message":"Owners, administrators and editors may do this."}`)
 	for role, want := range map[string]edgetest.Response{
 		"Administrator": {Status: 200}, "Editor": {Status: 200}, "Super Editor": {Status: 200},
 		"Author": notEditor, "Contributor": notEditor,
@@ -80,20 +81,20 @@ func TestThemesAreForStaff(t *testing.T) {
 		}
 	}
 	eachEndpoint(e, "nobody", signInFirst)
-	eachEndpoint(e, "no site", edgetest.StaffResponse(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", "elsewhere.example.com")
+	eachEndpoint(e, "no site", exchange.Staff(404, `{"message":"There is no site with a Ghost at this address."}`), "Host", "elsewhere.example.com")
 	for path, methods := range themeEndpoints {
-		want := edgetest.StaffResponse(405, `{"message":"The method is not allowed here."}`, "Allow", strings.Join(methods, ", "))
+		want := exchange.Staff(405, `{"message":"The method is not allowed here."}`, "Allow", strings.Join(methods, ", "))
 		if diff := cmp.Diff(want, e.Do("DELETE", "/ghost/lychgate/themes"+path, "Cookie", owner, "Origin", e.Base)); diff != "" {
 			t.Errorf("DELETE %q: %s", path, diff)
 		}
 	}
 
-	elsewhere := edgetest.StaffResponse(403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`)
-	noEvent := edgetest.StaffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
-	noEndpoint := edgetest.StaffResponse(404, `{"message":"There is no such endpoint."}`)
-	noSite := edgetest.StaffResponse(404, `{"message":"There is no site with a Ghost at this address."}`)
+	elsewhere := exchange.Staff(403, `{"message":"The request must come from a page of this site: its Origin header must name this site."}`)
+	noEvent := exchange.Staff(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
+	noEndpoint := exchange.Staff(404, `{"message":"There is no such endpoint."}`)
+	noSite := exchange.Staff(404, `{"message":"There is no site with a Ghost at this address."}`)
 	notAllowed := func(allow string) edgetest.Response {
-		return edgetest.StaffResponse(405, `{"message":"The method is not allowed here."}`, "Allow", allow)
+		return exchange.Staff(405, `{"message":"The method is not allowed here."}`, "Allow", allow)
 	}
 	for _, test := range []struct {
 		name, method, path string
@@ -116,11 +117,11 @@ func TestThemesAreForStaff(t *testing.T) {
 		{"a name that is no text", "GET", "/a%ffb/curation", []string{"Cookie", owner, "Origin", e.Base}, noEndpoint},
 		{"a slash in disguise", "GET", "%2Fa/curation", []string{"Cookie", owner, "Origin", e.Base}, noEndpoint},
 		{"no name", "GET", "//curation", []string{"Cookie", owner, "Origin", e.Base}, noEndpoint},
-		{"no theme", "GET", "/none/curation", []string{"Cookie", owner, "Origin", e.Base}, edgetest.StaffResponse(404, `{"message":"The theme has no manifest."}`)},
+		{"no theme", "GET", "/none/curation", []string{"Cookie", owner, "Origin", e.Base}, exchange.Staff(404, `{"message":"The theme has no manifest."}`)},
 		{"a refresh by GET", "GET", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.Base}, notAllowed("POST")},
 		{"a list by POST", "POST", "", []string{"Cookie", owner, "Origin", e.Base}, notAllowed("GET, HEAD")},
 		{"preflight", "OPTIONS", "", []string{"Origin", "https://elsewhere.example"}, notAllowed("GET, HEAD")},
-		{"no repository", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.Base}, edgetest.StaffResponse(404, `{"message":"The theme has no repository to be refreshed from."}`)},
+		{"no repository", "POST", "/" + theme + "/refresh", []string{"Cookie", owner, "Origin", e.Base}, exchange.Staff(404, `{"message":"The theme has no repository to be refreshed from."}`)},
 		{"no site", "GET", "", []string{"Host", "elsewhere.example.com"}, noSite},
 		{"a site without Ghost", "GET", "", []string{"Host", "bare.example.com"}, noSite},
 	} {
@@ -158,7 +159,7 @@ func TestThemesAreForStaff(t *testing.T) {
 	}
 	// Nobody is taken for staff because Ghost does not answer.
 	e.Load(edgetest.ThemesConfig(edgetest.SQLiteStore(t), "http://127.0.0.1:1", key, ""))
-	eachEndpoint(e, "Ghost is away", edgetest.StaffResponse(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.Base)
+	eachEndpoint(e, "Ghost is away", exchange.Staff(502, `{"message":"Ghost could not be asked who you are. Try again."}`), "Cookie", owner, "Origin", e.Base)
 	if logged := e.Logged(); strings.Contains(logged, owner) || !strings.Contains(logged, "Ghost does not say who is signed in") {
 		t.Errorf("logged: %s", logged)
 	}
@@ -174,16 +175,16 @@ func TestValidateEvents(t *testing.T) {
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.WarnedManifest("A")), "Cookie", owner)
 	const webinar = `,"post_template":"custom-webinar","tags":["Events","#webinar"]}`
 	for body, want := range map[string]edgetest.Response{
-		`{"type":"webinar","values":{"name":"An evening","speaker":"Jane"}}`:             edgetest.StaffResponse(200, `{"valid":true,"problems":[]`+webinar),
-		`{"type":"webinar","values":{"name":"An evening","speaker":"Jäne!","seats":10}}`: edgetest.StaffResponse(200, `{"valid":true,"problems":[]`+webinar),
-		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: edgetest.StaffResponse(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
+		`{"type":"webinar","values":{"name":"An evening","speaker":"Jane"}}`:             exchange.Staff(200, `{"valid":true,"problems":[]`+webinar),
+		`{"type":"webinar","values":{"name":"An evening","speaker":"Jäne!","seats":10}}`: exchange.Staff(200, `{"valid":true,"problems":[]`+webinar),
+		`{"type":"webinar","values":{"speaker":"Janette","seats":11}}`: exchange.Staff(200, `{"valid":false,"problems":[{"field":"name","message":"Name is required."},`+
 			`{"field":"speaker","message":"Speaker must have 5 characters at most; it has 7."},{"field":"seats","message":"Seats must be 10 or less."}]`+webinar),
-		`{"type":"meetup"}`:         edgetest.StaffResponse(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
-		`{"type":"concert"}`:        edgetest.StaffResponse(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\", \"gala\"."}`),
-		`{}`:                        edgetest.StaffResponse(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\", \"gala\"."}`),
-		`{"type":"webinar","values`: edgetest.StaffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
-		`{"type":"meetup"` + strings.Repeat(" ", 1<<20-len(`{"type":"meetup"}`)) + `}`: edgetest.StaffResponse(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
-		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`:             edgetest.StaffResponse(413, `{"message":"The request's body is too large."}`),
+		`{"type":"meetup"}`:         exchange.Staff(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
+		`{"type":"concert"}`:        exchange.Staff(422, `{"message":"The theme has no event type \"concert\". It has \"webinar\", \"meetup\", \"gala\"."}`),
+		`{}`:                        exchange.Staff(422, `{"message":"The theme has no event type \"\". It has \"webinar\", \"meetup\", \"gala\"."}`),
+		`{"type":"webinar","values`: exchange.Staff(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`),
+		`{"type":"meetup"` + strings.Repeat(" ", 1<<20-len(`{"type":"meetup"}`)) + `}`: exchange.Staff(200, `{"valid":true,"problems":[],"post_template":"custom-meetup","tags":["Events"]}`),
+		`{"type":"webinar","values":` + strings.Repeat(" ", 1<<20) + `{}}`:             exchange.Staff(413, `{"message":"The request's body is too large."}`),
 	} {
 		got, err := e.SendBody("POST", "/ghost/lychgate/themes/"+theme+"/events/validate", body, "Cookie", owner, "Origin", e.Base, "Content-Type", "application/json")
 		delete(got.Header, "Connection")
@@ -301,8 +302,8 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(edgetest.SQLiteStore(t), url, key, ""))
 	own := e.SignInAt(url, edgetest.GhostOwner)
-	noTheme := edgetest.StaffResponse(404, `{"message":"The theme has no manifest."}`)
-	noEvent := edgetest.StaffResponse(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
+	noTheme := exchange.Staff(404, `{"message":"The theme has no manifest."}`)
+	noEvent := exchange.Staff(422, `{"message":"Send JSON such as {\"type\": \"webinar\", \"values\": {\"name\": \"An evening\"}}."}`)
 	for _, test := range []struct {
 		name, method, path string
 		header             []string

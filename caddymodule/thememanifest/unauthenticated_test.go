@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -180,13 +181,13 @@ func TestUnauthenticatedRequestsWriteNothing(t *testing.T) {
 // Of webhook events that a stranger makes up, 30 in a minute are looked at.
 func TestMadeUpWebhookEvents(t *testing.T) {
 	e := edgetest.StartEdge(t, nil, edgetest.MembersSites{Store: edgetest.SQLiteStore(t), Platform: "none", Limit: "30 1m"}.Caddyfile())
-	gone := edgetest.Enveloped(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
+	gone := exchange.JSON(410, `{"success":false,"message":"No webhook events are wanted at this address.","code":"gone"}`)
 	for n := range 31 {
 		got := e.Do("POST", fmt.Sprint("/integration/webhooks/", n), "X-Forwarded-For", "192.0.2.1")
 		want := gone
 		if n == 30 {
 			seconds := got.Header["Retry-After"]
-			want = edgetest.Enveloped(429, `{"success":false,"message":"Too many webhook events from this address that are not the platform's. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds)
+			want = exchange.JSON(429, `{"success":false,"message":"Too many webhook events from this address that are not the platform's. Try again in `+seconds+` s.","code":"too_many_requests"}`, "Retry-After", seconds)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("event %d: %s", n, diff)

@@ -29,7 +29,7 @@ const (
 	adminServer = "admin"
 )
 
-// exchange is a request and its response, as caddymodule's tests write them.
+// exchange is a request and its response, as internal/test/exchange writes them.
 type exchange struct {
 	Server        string      `json:"server"` // edgeServer or adminServer
 	Method        string      `json:"method"`

@@ -1,5 +1,5 @@
-// Command openapi compares what the tests of caddymodule sent to a running edge,
-// and what it answered, with docs/openapi.yaml; and the same of Caddy's admin API
+// Command openapi compares what the tests of caddymodule and of handlers sent to an edge,
+// or to its handlers, and what was answered, with docs/openapi.yaml; and the same of Caddy's admin API
 // with docs/admin_openapi.yaml.
 //
 //	go run ./openapi edge ../docs/openapi.yaml <exchanges>

@@ -28,6 +28,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -77,7 +78,7 @@ func StartEdge(t testing.TB, dns *dnstest.Server, config string) *Edge {
 		LogFile:     filepath.Join(t.TempDir(), "caddy.log"),
 		AdminSocket: filepath.Join(caddytest.Folder(t), "admin.sock"),
 		Client: &http.Client{
-			Transport:     Recorder{newConnections("127.0.0.1:" + port)},
+			Transport:     exchange.Recorder{newConnections("127.0.0.1:" + port)},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -212,11 +213,7 @@ func quiet(config *caddy.Config) {
 }
 
 // Response is what a client sees of a response.
-type Response struct {
-	Status int
-	Header map[string]string // without Date, Server, Content-Length
-	Body   string
-}
+type Response = exchange.Response
 
 // Do sends a request. Headers are name and value in turn; "Host" sets the host.
 func (e *Edge) Do(method, target string, header ...string) Response {
@@ -239,30 +236,7 @@ func (e *Edge) SendBody(method, target, body string, header ...string) (Response
 }
 
 func (e *Edge) sendStream(method, target string, body io.Reader, header ...string) (Response, error) {
-	request, err := http.NewRequest(method, e.Base+target, body)
-	if err != nil {
-		return Response{}, err
-	}
-	for i := 0; i < len(header); i += 2 {
-		if header[i] == "Host" {
-			request.Host = header[i+1]
-		} else {
-			request.Header.Add(header[i], header[i+1])
-		}
-	}
-	got, err := e.Client.Do(request)
-	if err != nil {
-		return Response{}, err
-	}
-	defer got.Body.Close()
-	text, err := io.ReadAll(got.Body)
-	r := Response{Status: got.StatusCode, Header: map[string]string{}, Body: string(text)}
-	for name, values := range got.Header {
-		if name != "Date" && name != "Server" && name != "Content-Length" {
-			r.Header[name] = strings.Join(values, "; ")
-		}
-	}
-	return r, err
+	return exchange.Send(e.Client, method, e.Base+target, body, header...)
 }
 
 // Lookup asks for a domain's provider, as a theme does, from a reader's address.

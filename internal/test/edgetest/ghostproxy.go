@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -432,14 +433,14 @@ func ResponseOf(who Person, done string, header ...string) Response {
 		who.Labels = []string{}
 	}
 	labels, _ := json.Marshal(who.Labels)
-	return Enveloped(200, fmt.Sprintf(`{"success":true,"data":{"guid":"GUID","email":"%s","name":"%s","is_subscribed":true,"note":"","labels":%s,`+
+	return exchange.JSON(200, fmt.Sprintf(`{"success":true,"data":{"guid":"GUID","email":"%s","name":"%s","is_subscribed":true,"note":"","labels":%s,`+
 		`"tier_id":null,"member_id":null,"status":"free","created_at":"TIME","updated_at":"TIME"},"message":"Member %s successfully."}`,
 		who.Email, who.Name, labels, done), append(header, "Etag", `"TAG"`)...)
 }
 
 // Deleted is the response to a delete that was done.
 func Deleted(header ...string) Response {
-	return Enveloped(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`, header...)
+	return exchange.JSON(200, `{"success":true,"data":[],"message":"Member deleted successfully."}`, header...)
 }
 
 // BodyOf is the body with which a CRM writes somebody.
@@ -449,4 +450,4 @@ func BodyOf(who Person) string {
 }
 
 // InternalError is the response when something is wrong at the edge itself.
-var InternalError = Enveloped(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`)
+var InternalError = exchange.JSON(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -103,17 +104,6 @@ func Plain(r Response) Response {
 	return r
 }
 
-// Enveloped is a response of the members API.
-func Enveloped(status int, body string, header ...string) Response {
-	r := Response{Status: status, Body: body, Header: map[string]string{
-		"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
-	}}
-	for i := 0; i < len(header); i += 2 {
-		r.Header[header[i]] = header[i+1]
-	}
-	return r
-}
-
 // Failed is the response to a request that was refused with a message.
 func Failed(message string) Response {
 	text, _ := json.Marshal(message)
@@ -121,7 +111,7 @@ func Failed(message string) Response {
 	if !isOther {
 		code = "invalid"
 	}
-	return Enveloped(200, `{"success":false,"message":`+string(text)+`,"code":"`+code+`"}`)
+	return exchange.JSON(200, `{"success":false,"message":`+string(text)+`,"code":"`+code+`"}`)
 }
 
 // failureCodes are the codes of failures with a status of 200 that are not invalid.

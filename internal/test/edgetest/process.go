@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 // Process is an edge in a process of its own, which can be killed.
@@ -23,7 +24,7 @@ func StartProcess(t *testing.T, config string) *Process {
 
 // Outside sends requests to the edge of another process.
 func Outside(t *testing.T, p *caddytest.Edge) *Edge {
-	e := &Edge{T: t, Base: "http://localhost:" + p.Port, LogFile: p.LogFile, Client: &http.Client{Transport: Recorder{newConnections("127.0.0.1:" + p.Port)}}}
+	e := &Edge{T: t, Base: "http://localhost:" + p.Port, LogFile: p.LogFile, Client: &http.Client{Transport: exchange.Recorder{newConnections("127.0.0.1:" + p.Port)}}}
 	t.Cleanup(e.Client.CloseIdleConnections)
 	return e
 }

@@ -116,11 +116,6 @@ const (
 	InactiveBody = `{"message":"Homepage Curation is inactive: it starts with a manifest that has it and no finding."}` + "\n"
 )
 
-// StaffResponse is a response of the themes API.
-func StaffResponse(status int, body string, header ...string) Response {
-	return Enveloped(status, body+"\n", header...)
-}
-
 // ThemeBranches has the repository theme with three branches: the manifest of main has no finding,
 // that of next has one, and removed, which is checked out, has no manifest.
 func ThemeBranches(t *testing.T) *gittest.Server {

@@ -1,4 +1,4 @@
-package edgetest
+package exchange
 
 import (
 	"bytes"
@@ -7,9 +7,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"testing"
-
-	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
 // exchange is a request and its response, a line of the file that e2e/openapi
@@ -49,8 +46,8 @@ var exchangesFile = sync.OnceValues(func() (*os.File, error) {
 // LYCHGATE_TEST_EXCHANGES names.
 type Recorder struct{ Transport }
 
-// adminRecorder is a recorder for Caddy's admin API.
-type adminRecorder struct{ Transport }
+// AdminRecorder is a recorder for Caddy's admin API.
+type AdminRecorder struct{ Transport }
 
 // Transport is what [http.Client] uses of one.
 type Transport interface {
@@ -63,16 +60,9 @@ func (r Recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return record(edgeServer, r.Transport, request)
 }
 
-func (r adminRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
+// RoundTrip is that of the transport.
+func (r AdminRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return record(adminServer, r.Transport, request)
-}
-
-// RecordedAdmin records what the admin API answers, for e2e/openapi.
-func RecordedAdmin(t testing.TB, socket string) *http.Client {
-	client := caddytest.Admin(socket)
-	client.Transport = adminRecorder{client.Transport.(Transport)}
-	t.Cleanup(client.CloseIdleConnections)
-	return client
 }
 
 func record(server string, over http.RoundTripper, request *http.Request) (*http.Response, error) {
