@@ -116,7 +116,7 @@ func TestKilledAmongRegistrations(t *testing.T) {
 			if test.kind == database.Postgres {
 				source = dbtest.PostgresSource(t)
 			}
-			c := &registrants{t: t, client: &http.Client{Transport: exchange.Recorder{&http.Transport{MaxIdleConnsPerHost: 64}}, Timeout: 30 * time.Second}}
+			c := &registrants{t: t, client: &http.Client{Transport: exchange.Recorder{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, Timeout: 30 * time.Second}}
 			defer c.client.CloseIdleConnections()
 			caddyfile := edgetest.ThemesSite{
 				Store: string(test.kind) + " " + source, URL: startMembersOnly(t), Key: "id:" + strings.Repeat("0", 64), Serve: "events_api {\nlimit 60000 1m\n}",

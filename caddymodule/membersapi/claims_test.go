@@ -64,7 +64,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 			if test.another {
 				second = edgetest.StartProcess(t, config)
 			}
-			client := &http.Client{Transport: exchange.Recorder{&http.Transport{MaxIdleConnsPerHost: 10}}, Timeout: 20 * time.Second}
+			client := &http.Client{Transport: exchange.Recorder{Transport: &http.Transport{MaxIdleConnsPerHost: 10}}, Timeout: 20 * time.Second}
 			defer client.CloseIdleConnections()
 			for _, name := range []string{"old", "gone"} {
 				if text, err := first.Call(client, "POST", "", `{"email":"`+p.Email(name)+`"}`); err != nil || !strings.Contains(text, `"success":true`) {

@@ -26,7 +26,7 @@ func hammer(t *testing.T, p *edgetest.Process, writes int, unique string, crash 
 	done := make(chan struct{})
 	for caller := range 4 {
 		wg.Go(func() {
-			client := &http.Client{Transport: exchange.Recorder{&http.Transport{}}, Timeout: 20 * time.Second}
+			client := &http.Client{Transport: exchange.Recorder{Transport: &http.Transport{}}, Timeout: 20 * time.Second}
 			defer client.CloseIdleConnections()
 			for n := range writes / 4 {
 				email := fmt.Sprintf("m%d-%d-%s@example.com", caller, n, unique)
@@ -68,7 +68,7 @@ func TestKilledAmongWrites(t *testing.T) {
 	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	acknowledged := hammer(t, p, 1000, "none", p.Crash, 5)
 	p.Crash()
-	client := &http.Client{Transport: exchange.Recorder{&http.Transport{}}}
+	client := &http.Client{Transport: exchange.Recorder{Transport: &http.Transport{}}}
 	defer client.CloseIdleConnections()
 	wait.Until(t, func() string {
 		if _, err := p.Call(client, "GET", "/nobody@example.com", ""); err != nil {
@@ -99,7 +99,7 @@ func TestKilledAmongWritesToGhost(t *testing.T) {
 		t.Fatalf("ghost.New: %v", err)
 	}
 	defer ghost.Close()
-	client := &http.Client{Transport: exchange.Recorder{&http.Transport{}}}
+	client := &http.Client{Transport: exchange.Recorder{Transport: &http.Transport{}}}
 	defer client.CloseIdleConnections()
 	for _, email := range acknowledged {
 		untilInGhost(t, ghost, email)

@@ -78,7 +78,7 @@ func StartEdge(t testing.TB, dns *dnstest.Server, config string) *Edge {
 		LogFile:     filepath.Join(t.TempDir(), "caddy.log"),
 		AdminSocket: filepath.Join(caddytest.Folder(t), "admin.sock"),
 		Client: &http.Client{
-			Transport:     exchange.Recorder{newConnections("127.0.0.1:" + port)},
+			Transport:     exchange.Recorder{Transport: newConnections("127.0.0.1:" + port)},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -251,31 +249,4 @@ func (h *Homepage) Picked(path string) (titles []string) {
 		titles = append(titles, strings.TrimSuffix(p.Title, " "+h.Unique))
 	}
 	return titles
-}
-
-// Each holds all endpoints of the curation API to one response.
-func (h *Homepage) Each(name string, want Response, header ...string) {
-	h.T.Helper()
-	for _, endpoint := range []struct{ method, path, body string }{
-		{"GET", "", ""},
-		{"HEAD", "", ""},
-		{"GET", "/hero/picker", ""},
-		{"HEAD", "/hero/picker", ""},
-		{"GET", "/hero/lead/history", ""},
-		{"HEAD", "/hero/lead/history", ""},
-		{"PUT", "/hero/lead", `{"post":"000000000000000000000000"}`},
-		{"DELETE", "/hero/lead", ""},
-	} {
-		want := want
-		if endpoint.method == "HEAD" {
-			want.Body = ""
-		}
-		got, err := h.SendBody(endpoint.method, "/ghost/lychgate/curation"+endpoint.path, endpoint.body, append(header, "Sec-Fetch-Site", "same-origin")...)
-		if want.Status == http.StatusTooManyRequests && got.Header["Retry-After"] != "" { // which goes down meanwhile
-			want.Header, want.Body = got.Header, got.Body
-		}
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			h.T.Errorf("%s, %s, %q: response: error %v, want none (-want +got):\n%s", name, endpoint.method, endpoint.path, err, diff)
-		}
-	}
 }

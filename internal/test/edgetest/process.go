@@ -24,7 +24,7 @@ func StartProcess(t *testing.T, config string) *Process {
 
 // Outside sends requests to the edge of another process.
 func Outside(t *testing.T, p *caddytest.Edge) *Edge {
-	e := &Edge{T: t, Base: "http://localhost:" + p.Port, LogFile: p.LogFile, Client: &http.Client{Transport: exchange.Recorder{newConnections("127.0.0.1:" + p.Port)}}}
+	e := &Edge{T: t, Base: "http://localhost:" + p.Port, LogFile: p.LogFile, Client: &http.Client{Transport: exchange.Recorder{Transport: newConnections("127.0.0.1:" + p.Port)}}}
 	t.Cleanup(e.Client.CloseIdleConnections)
 	return e
 }
