@@ -24,6 +24,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 type unlimited struct{ ratelimit.Limiter }
@@ -52,6 +53,90 @@ func TestReadersWithOddText(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
+}
+
+// Readers get lists of what is published, and each event by its slug and its ID, also as calendars, and are told what
+// is wrong with what they ask. What they have is not sent again.
+func TestReadersGetEvents(t *testing.T) {
+	db := dbtest.SQLite(t)
+	if err := eventstest.Fill(t.Context(), db, "daily", 1, 500); err != nil {
+		t.Fatalf("eventstest.Fill: %v", err)
+	}
+	store, err := events.NewSQL(t.Context(), db)
+	if err != nil {
+		t.Fatalf("events.NewSQL: %v", err)
+	}
+	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 200, Window: time.Hour}})
+	if err != nil {
+		t.Fatalf("ratelimit.NewMemory: %v", err)
+	}
+	of := events.NewFeed(store)
+	h := Readers{Path: "/ghost/lychgate/events", Limiter: limiter, Logger: zap.NewNop()}
+	site := exchange.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.MustParseAddr(r.Header.Get("X-Forwarded-For")))
+	})
+	ask := func(method, path string, header ...string) exchange.Response {
+		t.Helper()
+		return site.Ask("", method, h.Path+path, "", append([]string{"X-Forwarded-For", "192.0.2.1"}, header...)...)
+	}
+	byID := "/" + strings.Repeat("a", 26)
+	const own = `attachment; filename="Event 0.ics"`
+	saved := map[string]string{"": "", ".ics": `attachment; filename="events.ics"`, "/event-0": "", "/event-0.ics": own, byID: "", byID + ".ics": own}
+	for path, want := range saved {
+		for _, method := range []string{"GET", "HEAD"} {
+			got := ask(method, path)
+			if got.Status != 200 || got.Header["Cache-Control"] != "public, max-age=30" || (method == "GET") != (got.Body != "") {
+				t.Errorf(`%s %s: got %v, want status 200, Cache-Control "public, max-age=30", a body for GET alone`, method, path, got)
+			}
+			if got.Header["Content-Disposition"] != want {
+				t.Errorf("%s %s is saved as %s, want %s", method, path, got.Header["Content-Disposition"], want)
+			}
+			if again := ask(method, path, "If-None-Match", `"x", W/`+got.Header["Etag"]); again.Status != 304 || again.Body != "" {
+				t.Errorf("%s %s again: %v, want 304", method, path, again)
+			}
+		}
+		if got := ask("OPTIONS", path); got.Status != 204 || got.Header["Access-Control-Allow-Origin"] != "*" {
+			t.Errorf("OPTIONS %s: %v, want 204 for any origin", path, got)
+		}
+		if got := ask("POST", path); got.Status != 405 {
+			t.Errorf("POST %s: %v, want 405", path, got)
+		}
+	}
+	for query, want := range map[string]int{
+		"?type=webinar": 1, "?type=ball": 0, "?past": 0, "?from=1": 0, "?limit=1": 1, "?from=0&limit=1000&type=webinar": 1,
+	} {
+		if got := ask("GET", query); strings.Count(got.Body, `"slug":`) != want || !strings.Contains(got.Body, `"next":null`) {
+			t.Errorf("%s: got %v, want %d events, no next", query, got, want)
+		}
+	}
+	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?from=-1", "?from=1000001", "?type=" + strings.Repeat("x", 201), "?%zz"} {
+		for _, path := range []string{query, ".ics" + query} {
+			if got := ask("GET", path); got.Status != 422 || !strings.Contains(got.Body, `"errors":{"`) {
+				t.Errorf("%s: got %v, want status 422, and what is wrong", path, got)
+			}
+			if got := ask("HEAD", path); got.Status != 422 || got.Body != "" {
+				t.Errorf("HEAD %s: %v, want 422 without a body", path, got)
+			}
+		}
+	}
+	for _, path := range []string{"/none", "/none.ics", "/a/b", "/%00", "/" + strings.Repeat("x", 1000)} {
+		if got := ask("GET", path); got.Status != 404 || got.Body != `{"message":"There is no event at this address."}` {
+			t.Errorf("%.20s: got %v, want status 404, and that there is no event", path, got)
+		}
+		if got := ask("HEAD", path); got.Status != 404 || got.Body != "" {
+			t.Errorf("HEAD %.20s: %v, want 404 without a body", path, got)
+		}
+	}
+	for range 200 {
+		ask("HEAD", "", "X-Forwarded-For", "203.0.113.1")
+	}
+	for path := range saved {
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := ask(method, path, "X-Forwarded-For", "203.0.113.1"); got.Status != 429 || got.Header["Retry-After"] == "" {
+				t.Errorf("%s %s of who asks too much: got %v, want status 429, a Retry-After", method, path, got)
+			}
+		}
+	}
 }
 
 // slowWriter takes each chunk after a time, unless its deadline is over before.

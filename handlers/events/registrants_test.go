@@ -109,32 +109,21 @@ func TestRegistrantsOfPrograms(t *testing.T) {
 		says                     string // a part of the body
 	}{
 		{"none", "GET", "/registrations", "", 200, `{"registrations":[],"registered":0,"cancelled":0,"checked_in":0,"max_attendees":1,"next":null,"changes":"1."}`},
-		{"without JSON", "POST", "/registrations", "", 415, "Content-Type"},
 		{"nobody", "POST", "/registrations", "{}", 422, "Send JSON"},
 		{"both", "POST", "/registrations", `{"email":"jane@example.com","member":"uuid-jane"}`, 422, "Send JSON"},
-		{"no address", "POST", "/registrations", `{"email":"jane"}`, 422, "The email is not a valid address"},
 		{"a list", "POST", "/registrations", `[]`, 422, "Send JSON"},
 		{"a member", "POST", "/registrations", `{"email":"JANE@example.com","name":"J."}`, 201, `"member":"uuid-jane","email":"jane@example.com","name":"Jane"`},
 		{"again", "POST", "/registrations", `{"email":"jane@example.com"}`, 200, `"member":"uuid-jane"`},
 		{"over the limit", "POST", "/registrations", `{"email":"joe@example.com"}`, 409, `{"message":"The one place is taken.","reason":"full"}`},
 		{"over the limit, meant so", "POST", "/registrations", `{"email":"joe@example.com","over_limit":true}`, 201, `"email":"joe@example.com"`},
 		{"check-in", "PUT", one + "/check-in?at=2026-05-04T15:00:00Z", "", 200, `"checked_in_at":"`},
-		{"check-in at no time", "PUT", one + "/check-in?at=noon", "", 422, "The at is a time"},
 		{"undone", "DELETE", one + "/check-in", "", 200, `"checked_in_at":null`},
-		{"of nobody", "PUT", "/registrations/none/check-in", "", 404, "has not registered"},
 		{"removed", "DELETE", one, "", 204, ""},
 		{"removed again", "DELETE", one, "", 204, ""},
-		{"nobody is removed", "DELETE", "/registrations/none", "", 404, "has not registered"},
 		{"check-in of who has cancelled", "PUT", one + "/check-in", "", 409, "has cancelled"},
 		{"listed", "GET", "/registrations?q=jane", "", 200, `"cancelled_by":"`},
 		{"taken back without a place", "POST", "/registrations", `{"member":"uuid-jane"}`, 409, `"reason":"full"`},
 		{"taken back", "POST", "/registrations", `{"member":"uuid-jane","over_limit":true}`, 201, `"cancelled_at":null`},
-		{"a limit of none", "GET", "/registrations?limit=0", "", 422, "from 1 to 1000"},
-		{"a limit of many", "GET", "/registrations?limit=1001", "", 422, "from 1 to 1000"},
-		{"another method", "PUT", one, "", 405, ""},
-		{"another path", "PUT", one + "/check-in/x", "", 404, ""},
-		{"another action", "PUT", one + "/badge", "", 404, ""},
-		{"CSV to be changed", "POST", "/registrations.csv", "", 405, ""},
 	} {
 		got := l.ask("editor", step.method, step.path, step.body)
 		if got.Code != step.want || !strings.Contains(got.Body.String(), step.says) {
@@ -152,39 +141,6 @@ func TestRegistrantsOfPrograms(t *testing.T) {
 	l.Ghost.BreakCalls(&platform.Refusal{Reason: "Not this one."}, "create")
 	if got := l.ask("editor", "POST", "/registrations", `{"email":"max@example.com","over_limit":true}`); got.Code != 422 || !strings.Contains(got.Body.String(), "Ghost refuses the member: Not this one.") {
 		t.Errorf("Ghost refuses: %d %s, want 422 and why", got.Code, got.Body)
-	}
-}
-
-// Nobody but editors reads or changes a list, and no page of another site.
-func TestWhoSeesRegistrants(t *testing.T) {
-	l := openList(t, nil)
-	l.add(1, "Jane")
-	for _, route := range [][]string{
-		{"GET", "/registrations"},
-		{"POST", "/registrations"},
-		{"GET", "/registrations.csv"},
-		{"DELETE", "/registrations/uuid-p-1"},
-		{"PUT", "/registrations/uuid-p-1/check-in"},
-		{"DELETE", "/registrations/uuid-p-1/check-in"},
-	} {
-		for _, test := range []struct {
-			name, role string
-			header     []string
-			want       int
-		}{
-			{"a stranger", "stranger", nil, 401},
-			{"nobody", "", nil, 401},
-			{"an author", "author", nil, 403},
-			{"a page of another site", "editor", []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		} {
-			if got := l.ask(test.role, route[0], route[1], "", test.header...); got.Code != test.want || strings.Contains(got.Body.String(), "guest1") {
-				t.Errorf("%s: %v: %d %s, want %d", test.name, route, got.Code, got.Body, test.want)
-			}
-		}
-	}
-	tally, err := l.Guests.Tally(t.Context(), "daily", l.event.ID)
-	if diff := cmp.Diff(registration.Tally{Registered: 1}, tally); diff != "" || err != nil {
-		t.Errorf("after all that: %v, want -, got +: %s", err, diff)
 	}
 }
 

@@ -1,0 +1,268 @@
+package events_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
+)
+
+// staff are the programs of staff, at a site whose theme has webinars.
+type staff struct {
+	*desktest.Harness
+	*exchange.Site
+	isAtSite bool // false where there is none
+}
+
+func newStaff(t *testing.T) *staff {
+	t.Helper()
+	s := &staff{Harness: desktest.New(t), isAtSite: true}
+	s.Manifest("nightly", `
+manifest_version: 1
+events:
+  types:
+    webinar:
+      post_template: custom-webinar
+      required_fields: [name, event_date]
+      custom_fields:
+        - {key: speaker, type: text, required: true}
+`)
+	of := eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
+	s.Site = exchange.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var site *api.EventsSite
+		if s.isAtSite {
+			site = s.Harness.Site.Events
+		}
+		of.Serve(w, r, site, netip.MustParseAddr("192.0.2.1"))
+	})
+	return s
+}
+
+const (
+	desk  = "/ghost/lychgate/desk/events"
+	party = `{"theme":"nightly","type":"webinar","values":{"name":"Party"}}`
+	ball  = `{"theme":"nightly","type":"webinar","values":{"name":"Ball"}}`
+)
+
+// made is what the tests read of an event.
+type made struct {
+	ID       string
+	Revision int64
+}
+
+// draft makes an event, of which k1 is the key.
+func (s *staff) draft() (m made) {
+	s.T.Helper()
+	got := s.Ask("Editor", "POST", desk, party, "Idempotency-Key", "k1")
+	if err := json.Unmarshal([]byte(got.Body), &m); err != nil || got.Status != 201 {
+		s.T.Fatalf("making an event: %v, %v, want 201", got, err)
+	}
+	return m
+}
+
+func failure(status int, message string) exchange.Response {
+	text, _ := json.Marshal(map[string]string{"message": message}) // a string always can be
+	return exchange.Staff(status, string(text))
+}
+
+// Nobody but editors gets to the events, and what is away is said, whatever is asked for.
+func TestWhoMayChangeEvents(t *testing.T) {
+	notEditor := failure(403, "Owners, administrators and editors may do this.")
+	for name, test := range map[string]struct {
+		spoil  func(s *staff)
+		cookie string
+		want   exchange.Response
+	}{
+		"nobody":          {nil, "", failure(401, "Sign in to Ghost's admin on this site first.")},
+		"a stranger":      {nil, "Stranger", failure(401, "Sign in to Ghost's admin on this site first.")},
+		"an author":       {nil, "Author", notEditor},
+		"a contributor":   {nil, "Contributor", notEditor},
+		"another page":    {nil, "Editor", failure(403, "The request must come from a page of this site: its Origin header must name this site.")},
+		"no site":         {func(s *staff) { s.isAtSite = false }, "Owner", failure(404, "There is no site with a Ghost at this address.")},
+		"Ghost is away":   {func(s *staff) { s.Ghost.Break(desktest.ErrGone) }, "Nobody knows", failure(502, "Ghost could not be asked who you are. Try again.")},
+		"the store fails": {func(s *staff) { s.Away = desktest.ErrGone }, "Owner", failure(500, "Internal error.")},
+		"who makes up sessions": {func(s *staff) {
+			for n := range 30 {
+				s.Ask(fmt.Sprint("made up ", n), "GET", desk, "")
+			}
+		}, "made up", exchange.Response{Status: 429}},
+	} {
+		s := newStaff(t)
+		one := desk + "/" + s.draft().ID
+		before := s.Ask("Owner", "GET", one, "")
+		if test.spoil != nil {
+			test.spoil(s)
+		}
+		for _, endpoint := range []struct{ method, path, body string }{
+			{"GET", desk, ""},
+			{"HEAD", desk, ""},
+			{"POST", desk, party},
+			{"GET", one, ""},
+			{"HEAD", one, ""},
+			{"PUT", one, party},
+			{"DELETE", one, ""},
+			{"POST", one + "/write", ""},
+			{"POST", one + "/publish", ""},
+			{"POST", one + "/unpublish", ""},
+			{"POST", one + "/cancel", ""},
+			{"POST", one + "/duplicate", ""},
+			{"POST", one + "/copies", `{"date":"2031-05-08"}`},
+			{"GET", one + "/history", ""},
+			{"HEAD", one + "/history", ""},
+			{"POST", one + "/presence", ""},
+			{"GET", one + "/registrations", ""},
+			{"HEAD", one + "/registrations", ""},
+			{"POST", one + "/registrations", `{"email":"jane@example.com"}`},
+			{"GET", one + "/registrations.csv", ""},
+			{"HEAD", one + "/registrations.csv", ""},
+			{"DELETE", one + "/registrations/nobody", ""},
+			{"PUT", one + "/registrations/nobody/check-in", ""},
+			{"DELETE", one + "/registrations/nobody/check-in", ""},
+			{"GET", "/ghost/lychgate/desk/event-labels", ""},
+			{"HEAD", "/ghost/lychgate/desk/event-labels", ""},
+		} {
+			if test.want.Status == 500 && strings.HasSuffix(endpoint.path, "labels") { // which the store does not have
+				continue
+			}
+			from := "same-origin"
+			if name == "another page" {
+				from = "cross-site"
+			}
+			want, got := test.want, s.Ask(test.cookie, endpoint.method, endpoint.path, endpoint.body, "Sec-Fetch-Site", from)
+			if endpoint.method == "HEAD" {
+				want = want.WithoutBody()
+			}
+			if want.Status == 429 && got.Header["Retry-After"] != "" { // which goes down meanwhile
+				want.Header, want.Body = got.Header, got.Body
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s %s: response (-want +got):\n%s", name, endpoint.method, endpoint.path, diff)
+			}
+		}
+		if test.spoil == nil {
+			if diff := cmp.Diff(before, s.Ask("Owner", "GET", one, "")); diff != "" {
+				t.Errorf("%s: the event (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// What cannot be done says why, and changes nothing.
+func TestEventsRefused(t *testing.T) {
+	s := newStaff(t)
+	draft := s.draft()
+	if diff := cmp.Diff(draft, s.draft()); diff != "" {
+		t.Errorf("asked again: the event (-want +got):\n%s", diff)
+	}
+	one, none, nobody, large := "/"+draft.ID, "/"+strings.Repeat("a", 26), "/"+draft.ID+"/registrations/nobody", strings.Repeat("x", 300<<10)
+	const notText = "The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts."
+	problem := func(field, message string) exchange.Response {
+		return exchange.Staff(422, fmt.Sprintf(`{"message":%q,"problems":[{"field":%q,"message":%[1]q}]}`, message, field))
+	}
+	for _, test := range []struct {
+		want     exchange.Response
+		header   string
+		requests []string // method, path and body
+	}{
+		{failure(405, "The method is not allowed here."), "", []string{
+			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel",
+			"GET " + one + "/duplicate", "GET " + one + "/copies", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
+			"POST " + one + "/registrations.csv", "GET " + nobody, "GET " + nobody + "/check-in",
+		}},
+		{failure(404, "There is no such event. Somebody may have deleted it."), "", []string{
+			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish",
+			"POST " + none + "/duplicate", "POST " + none + `/copies {"date":"2031-05-08"}`, "POST " + none + "/presence", "GET " + none + "/history", "HEAD " + none + "/history",
+			"GET " + none + "/registrations", "HEAD " + none + "/registrations", "POST " + none + `/registrations {"email":"jane@example.com"}`,
+			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
+		}},
+		{failure(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it", "PUT " + nobody + "/check-in/x", "PUT " + nobody + "/badge"}},
+		{failure(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
+		{failure(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{failure(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
+		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},
+		{failure(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
+			"PUT " + one + " " + ball, "DELETE " + one, "POST " + one + "/write", "POST " + one + "/publish", "POST " + one + "/unpublish", "POST " + one + "/cancel",
+		}},
+		{failure(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/registrations " + large}},
+		{failure(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/registrations email=jane"}},
+		{failure(415, "Send the header Content-Type: application/json."), "Content-Type: application/json-seq", []string{"POST  " + party}},
+		{failure(422, "The view is upcoming, past or drafts."), "", []string{"GET ?view=old", "HEAD ?view=old"}},
+		{failure(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001"}},
+		{failure(422, "The at is a time such as 2031-05-01T17:00:00Z."), "", []string{"PUT " + nobody + "/check-in?at=noon", "DELETE " + nobody + "/check-in?at=noon"}},
+		{failure(422, "The email is not a valid address of 191 characters at most."), "", []string{"POST " + one + `/registrations {"email":"jane"}`}},
+		{failure(422, `The header If-Match must have the ETag of the event, such as "12".`), `If-Match: "x"`, []string{"DELETE " + one, "POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{failure(422, `Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`), "", []string{"POST  name=Party", "PUT " + one}},
+		{failure(422, "The Idempotency-Key has more than 255 characters."), "Idempotency-Key: " + strings.Repeat("k", 256), []string{"POST  " + party, "POST " + one + "/duplicate"}},
+		{failure(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
+		{failure(422, `There is no theme "none" with event types on this site.`), "", []string{`POST  {"theme":"none","type":"webinar"}`}},
+		{failure(422, `There is no theme "" with event types on this site.`), "", []string{`POST  {"type":"webinar"}`}},
+		{problem("until", "The last date of the copies must not be before the first one."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","until":"2031-05-07"}`}},
+		{problem("name", notText), "", []string{"PUT " + one + " " + strings.Replace(party, "Party", `\u0000`, 1)}},
+	} {
+		for _, request := range test.requests {
+			method, rest, _ := strings.Cut(request, " ")
+			path, body, _ := strings.Cut(rest, " ")
+			want, header := test.want, []string(nil)
+			if name, value, ok := strings.Cut(test.header, ": "); ok {
+				header = []string{name, value}
+			}
+			if method == "HEAD" {
+				want = want.WithoutBody()
+			}
+			got := s.Ask("Editor", method, desk+path, body, header...)
+			delete(got.Header, "Connection") // of who sends too much
+			if want.Status == 405 {
+				delete(got.Header, "Allow")
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%.120s %.80s: response (-want +got):\n%s", request, test.header, diff)
+			}
+		}
+	}
+	var now made
+	if err := json.Unmarshal([]byte(s.Ask("Editor", "GET", desk+one, "").Body), &now); err != nil || now != draft {
+		t.Errorf("after all that: %+v, %v, want %+v", now, err, draft)
+	}
+	if got := s.Ask("Editor", "DELETE", "/ghost/lychgate/desk/event-labels", ""); got.Status != 405 {
+		t.Errorf("deleting labels: %v, want 405", got)
+	}
+}
+
+// Staff, and anyone with their session, fill no disk with events: they are told when to go on.
+func TestTooManyEvents(t *testing.T) {
+	s := newStaff(t)
+	const most = 120 // docs/guarantees.md#strangers
+	first := s.draft()
+	for range most - 1 {
+		s.Ask("Editor", "POST", desk, party)
+	}
+	// They may have taken more than a minute.
+	if _, err := s.DB.Write.ExecContext(t.Context(), "UPDATE events SET created_at = $1", time.Now().UnixMilli()); err != nil {
+		t.Fatalf("s.DB.Write.ExecContext: %v", err)
+	}
+	want := exchange.Staff(429, `{"message":"This site made 120 events in the last minute. Wait a minute, and try again."}`, "Retry-After", "60")
+	for _, path := range []string{"", "/" + first.ID + "/duplicate"} {
+		if diff := cmp.Diff(want, s.Ask("Editor", "POST", desk+path, party)); diff != "" {
+			t.Errorf("POST %s: response (-want +got):\n%s", path, diff)
+		}
+	}
+	for _, path := range []string{desk, desk + "/" + first.ID, "/ghost/lychgate/desk/event-labels"} {
+		if got := s.Ask("Editor", "HEAD", path, ""); got.Status != 200 || got.Body != "" {
+			t.Errorf("HEAD %s: %v, want 200 without a body", path, got)
+		}
+	}
+	if got := s.Ask("Editor", "PUT", desk+"/"+first.ID, ball); got.Status != 200 {
+		t.Errorf("saving one meanwhile: %v, want 200", got)
+	}
+}
