@@ -1,8 +1,6 @@
 package desk_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -14,83 +12,41 @@ import (
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// curationAPI serves the API of the homepage.
-func (h *harness) curationAPI() *exchange.Site {
+// serveCuration serves the API of the homepage.
+func serveCuration(h *desktest.Harness) http.HandlerFunc {
 	of := pages.CurationAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
-	return exchange.Serve(h.T, func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		var site *pages.CurationSite
 		if h.Site != nil {
 			site = h.Site.CurationSite
 		}
 		of.Serve(w, r, site, netip.MustParseAddr("192.0.2.1"))
-	})
+	}
 }
 
 // homepage is the path of the API.
 const homepage = "/ghost/lychgate/curation"
 
-func failure(status int, message string, header ...string) exchange.Response {
-	text, _ := json.Marshal(map[string]string{"message": message}) // a string always can be
-	return exchange.Staff(status, string(text), header...)
-}
-
-// Nobody who may not gets to see or change the homepage, and what is away is said, whatever is asked for.
+// Nobody who may not gets to see or change the homepage.
 func TestWhoMayFillTheHomepage(t *testing.T) {
-	notEditor := failure(403, "Owners, administrators and editors may do this.")
-	for name, test := range map[string]struct {
-		spoil  func(h *harness, site *exchange.Site)
-		cookie string
-		want   exchange.Response
-	}{
-		"nobody":          {nil, "", failure(401, "Sign in to Ghost's admin on this site first.")},
-		"an author":       {nil, "Author", notEditor},
-		"a contributor":   {nil, "Contributor", notEditor},
-		"no site":         {func(h *harness, _ *exchange.Site) { h.Site = nil }, "Owner", failure(404, "There is no site with a Ghost at this address.")},
-		"Ghost is away":   {func(h *harness, _ *exchange.Site) { h.Ghost.Break(desktest.ErrGone) }, "Owner", failure(502, "Ghost could not be asked who you are. Try again.")},
-		"the store fails": {func(h *harness, _ *exchange.Site) { h.Away = desktest.ErrGone }, "Owner", failure(500, "Internal error.")},
-		"no manifest": {func(h *harness, _ *exchange.Site) {
-			h.Ghost.Themes = []platform.InstalledTheme{{Name: "source", IsActive: true}}
-		}, "Owner", failure(404, "The theme has no manifest.")},
-		"who makes up sessions": {func(_ *harness, site *exchange.Site) {
-			for n := range 30 {
-				site.Ask(fmt.Sprint("made up ", n), "GET", homepage, "")
-			}
-		}, "made up", exchange.Response{Status: 429}},
-	} {
-		h := newsroom(t)
-		site := h.curationAPI()
-		before := h.Ghost.PostsByTag()
-		if test.spoil != nil {
-			test.spoil(h, site)
+	desktest.ForEditors(t, serveCuration, func(h *desktest.Harness) []desktest.Endpoint {
+		if h != nil {
+			h.Declare(desktest.Top)
+			h.Publish("3", "The third")
 		}
-		for _, endpoint := range []struct{ method, path, body string }{
-			{"GET", "", ""},
-			{"HEAD", "", ""},
-			{"GET", "/top/picker", ""},
-			{"HEAD", "/top/picker", ""},
-			{"GET", "/top/lead/history", ""},
-			{"HEAD", "/top/lead/history", ""},
-			{"PUT", "/top/lead", `{"post":"3"}`},
-			{"DELETE", "/top/lead", ""},
-		} {
-			want, got := test.want, site.Ask(test.cookie, endpoint.method, homepage+endpoint.path, endpoint.body)
-			if endpoint.method == "HEAD" {
-				want = want.WithoutBody()
-			}
-			if want.Status == 429 && got.Header["Retry-After"] != "" { // which goes down meanwhile
-				want.Header, want.Body = got.Header, got.Body
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s, %s %q: response (-want +got):\n%s", name, endpoint.method, endpoint.path, diff)
-			}
+		return []desktest.Endpoint{
+			{"GET", homepage, ""},
+			{"HEAD", homepage, ""},
+			{"GET", homepage + "/top/picker", ""},
+			{"HEAD", homepage + "/top/picker", ""},
+			{"GET", homepage + "/top/lead/history", ""},
+			{"HEAD", homepage + "/top/lead/history", ""},
+			{"PUT", homepage + "/top/lead", `{"post":"3"}`},
+			{"DELETE", homepage + "/top/lead", ""},
 		}
-		if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
-			t.Errorf("%s: the slots (-want +got):\n%s", name, diff)
-		}
-	}
+	})
 }
 
 // What cannot be done is said, and changes nothing.
@@ -99,18 +55,18 @@ func TestHomepageRefuses(t *testing.T) {
 	h.Publish("4", "Older news", "news")
 	h.Publish("5", "Newer news", "news")
 	before := h.Ghost.PostsByTag()
-	site := h.curationAPI()
+	site := exchange.Serve(t, serveCuration(h.Harness))
 	const choice = `{"post":"3"}`
 	notAllowed := func(allow string) exchange.Response {
-		return failure(405, "The method is not allowed here.", "Allow", allow)
+		return exchange.Refused(405, "The method is not allowed here.", "Allow", allow)
 	}
-	noSlot, noSection := failure(404, "The active theme has no such slot. Load the page again."), failure(404, "The active theme has no such section. Load the page again.")
-	noPost, noEndpoint := failure(404, "The post does not exist any more. Choose another."), failure(404, "There is no such endpoint.")
-	noChoice, noView := failure(422, `Send JSON such as {"post": "5ddc9141c35e7700383b2937"}.`), failure(422, "The view is recent or search.")
-	switched := failure(409, "Another theme was made the active one meanwhile. Load the page again.")
-	elsewhere := failure(403, "The request must come from a page of this site: its Origin header must name this site.")
-	tooLarge := failure(413, "The request's body is too large.")
-	several := failure(409, "2 posts carry this tag, which readers see. Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.")
+	noSlot, noSection := exchange.Refused(404, "The active theme has no such slot. Load the page again."), exchange.Refused(404, "The active theme has no such section. Load the page again.")
+	noPost, noEndpoint := exchange.Refused(404, "The post does not exist any more. Choose another."), exchange.Refused(404, "There is no such endpoint.")
+	noChoice, noView := exchange.Refused(422, `Send JSON such as {"post": "5ddc9141c35e7700383b2937"}.`), exchange.Refused(422, "The view is recent or search.")
+	switched := exchange.Refused(409, "Another theme was made the active one meanwhile. Load the page again.")
+	elsewhere := exchange.Refused(403, "The request must come from a page of this site: its Origin header must name this site.")
+	tooLarge := exchange.Refused(413, "The request's body is too large.")
+	several := exchange.Refused(409, "2 posts carry this tag, which readers see. Choosing a post takes it from all others: confirm that, or take it from them in the platform's admin first.")
 	large := strings.Repeat("1", 20<<10)
 	for _, test := range []struct {
 		name, method, path, body, fetchSite string
@@ -160,5 +116,9 @@ func TestHomepageRefuses(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, h.Ghost.PostsByTag()); diff != "" {
 		t.Errorf("what was refused changed the slots (-want +got):\n%s", diff)
+	}
+	bare := exchange.Serve(t, serveCuration(desktest.New(t)))
+	if diff := cmp.Diff(exchange.Refused(404, "The theme has no manifest."), bare.Ask("Editor", "PUT", homepage+"/top/lead", choice)); diff != "" {
+		t.Errorf("no manifest: response (-want +got):\n%s", diff)
 	}
 }

@@ -12,23 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
-// staff are the programs of staff, at a site whose theme has webinars.
-type staff struct {
-	*desktest.Harness
-	*exchange.Site
-	isAtSite bool // false where there is none
-}
-
-func newStaff(t *testing.T) *staff {
-	t.Helper()
-	s := &staff{Harness: desktest.New(t), isAtSite: true}
-	s.Manifest("nightly", `
+// serveStaff serves the API of a site whose theme has webinars.
+func serveStaff(h *desktest.Harness) http.HandlerFunc {
+	h.Manifest("nightly", `
 manifest_version: 1
 events:
   types:
@@ -39,14 +32,13 @@ events:
         - {key: speaker, type: text, required: true}
 `)
 	of := eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}
-	s.Site = exchange.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		var site *api.EventsSite
-		if s.isAtSite {
-			site = s.Harness.Site.Events
+		if h.Site != nil {
+			site = h.Site.Events
 		}
 		of.Serve(w, r, site, netip.MustParseAddr("192.0.2.1"))
-	})
-	return s
+	}
 }
 
 const (
@@ -62,50 +54,29 @@ type made struct {
 }
 
 // draft makes an event, of which k1 is the key.
-func (s *staff) draft() (m made) {
-	s.T.Helper()
-	got := s.Ask("Editor", "POST", desk, party, "Idempotency-Key", "k1")
+func draft(t *testing.T, site *exchange.Site) (m made) {
+	t.Helper()
+	got := site.Ask("Editor", "POST", desk, party, "Idempotency-Key", "k1")
 	if err := json.Unmarshal([]byte(got.Body), &m); err != nil || got.Status != 201 {
-		s.T.Fatalf("making an event: %v, %v, want 201", got, err)
+		t.Fatalf("making an event: %v, %v, want 201", got, err)
 	}
 	return m
 }
 
-func failure(status int, message string) exchange.Response {
-	text, _ := json.Marshal(map[string]string{"message": message}) // a string always can be
-	return exchange.Staff(status, string(text))
-}
-
-// Nobody but editors gets to the events, and what is away is said, whatever is asked for.
+// Nobody but editors gets to the events.
 func TestWhoMayChangeEvents(t *testing.T) {
-	notEditor := failure(403, "Owners, administrators and editors may do this.")
-	for name, test := range map[string]struct {
-		spoil  func(s *staff)
-		cookie string
-		want   exchange.Response
-	}{
-		"nobody":          {nil, "", failure(401, "Sign in to Ghost's admin on this site first.")},
-		"a stranger":      {nil, "Stranger", failure(401, "Sign in to Ghost's admin on this site first.")},
-		"an author":       {nil, "Author", notEditor},
-		"a contributor":   {nil, "Contributor", notEditor},
-		"another page":    {nil, "Editor", failure(403, "The request must come from a page of this site: its Origin header must name this site.")},
-		"no site":         {func(s *staff) { s.isAtSite = false }, "Owner", failure(404, "There is no site with a Ghost at this address.")},
-		"Ghost is away":   {func(s *staff) { s.Ghost.Break(desktest.ErrGone) }, "Nobody knows", failure(502, "Ghost could not be asked who you are. Try again.")},
-		"the store fails": {func(s *staff) { s.Away = desktest.ErrGone }, "Owner", failure(500, "Internal error.")},
-		"who makes up sessions": {func(s *staff) {
-			for n := range 30 {
-				s.Ask(fmt.Sprint("made up ", n), "GET", desk, "")
+	const labels = "/ghost/lychgate/desk/event-labels" // which the store does not have
+	desktest.ForEditors(t, serveStaff, func(h *desktest.Harness) []desktest.Endpoint {
+		one := desk
+		if h != nil {
+			e, err := h.Events.Create(t.Context(), "daily", events.Edit{Theme: "nightly", Type: "webinar"})
+			if err != nil {
+				t.Fatalf("h.Events.Create: %v", err)
 			}
-		}, "made up", exchange.Response{Status: 429}},
-	} {
-		s := newStaff(t)
-		one := desk + "/" + s.draft().ID
-		before := s.Ask("Owner", "GET", one, "")
-		if test.spoil != nil {
-			test.spoil(s)
+			one += "/" + e.ID
 		}
-		for _, endpoint := range []struct{ method, path, body string }{
-			{"GET", desk, ""},
+		return []desktest.Endpoint{
+			{"GET", desk + "?view=drafts", ""},
 			{"HEAD", desk, ""},
 			{"POST", desk, party},
 			{"GET", one, ""},
@@ -129,40 +100,17 @@ func TestWhoMayChangeEvents(t *testing.T) {
 			{"DELETE", one + "/registrations/nobody", ""},
 			{"PUT", one + "/registrations/nobody/check-in", ""},
 			{"DELETE", one + "/registrations/nobody/check-in", ""},
-			{"GET", "/ghost/lychgate/desk/event-labels", ""},
-			{"HEAD", "/ghost/lychgate/desk/event-labels", ""},
-		} {
-			if test.want.Status == 500 && strings.HasSuffix(endpoint.path, "labels") { // which the store does not have
-				continue
-			}
-			from := "same-origin"
-			if name == "another page" {
-				from = "cross-site"
-			}
-			want, got := test.want, s.Ask(test.cookie, endpoint.method, endpoint.path, endpoint.body, "Sec-Fetch-Site", from)
-			if endpoint.method == "HEAD" {
-				want = want.WithoutBody()
-			}
-			if want.Status == 429 && got.Header["Retry-After"] != "" { // which goes down meanwhile
-				want.Header, want.Body = got.Header, got.Body
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s, %s %s: response (-want +got):\n%s", name, endpoint.method, endpoint.path, diff)
-			}
+			{"GET", labels, ""},
+			{"HEAD", labels, ""},
 		}
-		if test.spoil == nil {
-			if diff := cmp.Diff(before, s.Ask("Owner", "GET", one, "")); diff != "" {
-				t.Errorf("%s: the event (-want +got):\n%s", name, diff)
-			}
-		}
-	}
+	}, labels)
 }
 
 // What cannot be done says why, and changes nothing.
 func TestEventsRefused(t *testing.T) {
-	s := newStaff(t)
-	draft := s.draft()
-	if diff := cmp.Diff(draft, s.draft()); diff != "" {
+	s := exchange.Serve(t, serveStaff(desktest.New(t)))
+	draft, again := draft(t, s), draft(t, s)
+	if diff := cmp.Diff(draft, again); diff != "" {
 		t.Errorf("asked again: the event (-want +got):\n%s", diff)
 	}
 	one, none, nobody, large := "/"+draft.ID, "/"+strings.Repeat("a", 26), "/"+draft.ID+"/registrations/nobody", strings.Repeat("x", 300<<10)
@@ -175,38 +123,38 @@ func TestEventsRefused(t *testing.T) {
 		header   string
 		requests []string // method, path and body
 	}{
-		{failure(405, "The method is not allowed here."), "", []string{
+		{exchange.Refused(405, "The method is not allowed here."), "", []string{
 			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel",
 			"GET " + one + "/duplicate", "GET " + one + "/copies", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
 			"POST " + one + "/registrations.csv", "GET " + nobody, "GET " + nobody + "/check-in",
 		}},
-		{failure(404, "There is no such event. Somebody may have deleted it."), "", []string{
+		{exchange.Refused(404, "There is no such event. Somebody may have deleted it."), "", []string{
 			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish",
 			"POST " + none + "/duplicate", "POST " + none + `/copies {"date":"2031-05-08"}`, "POST " + none + "/presence", "GET " + none + "/history", "HEAD " + none + "/history",
 			"GET " + none + "/registrations", "HEAD " + none + "/registrations", "POST " + none + `/registrations {"email":"jane@example.com"}`,
 			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
 		}},
-		{failure(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it", "PUT " + nobody + "/check-in/x", "PUT " + nobody + "/badge"}},
-		{failure(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
-		{failure(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel"}},
-		{failure(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
+		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it", "PUT " + nobody + "/check-in/x", "PUT " + nobody + "/badge"}},
+		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
+		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
 		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},
-		{failure(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
+		{exchange.Refused(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
 			"PUT " + one + " " + ball, "DELETE " + one, "POST " + one + "/write", "POST " + one + "/publish", "POST " + one + "/unpublish", "POST " + one + "/cancel",
 		}},
-		{failure(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/registrations " + large}},
-		{failure(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/registrations email=jane"}},
-		{failure(415, "Send the header Content-Type: application/json."), "Content-Type: application/json-seq", []string{"POST  " + party}},
-		{failure(422, "The view is upcoming, past or drafts."), "", []string{"GET ?view=old", "HEAD ?view=old"}},
-		{failure(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001"}},
-		{failure(422, "The at is a time such as 2031-05-01T17:00:00Z."), "", []string{"PUT " + nobody + "/check-in?at=noon", "DELETE " + nobody + "/check-in?at=noon"}},
-		{failure(422, "The email is not a valid address of 191 characters at most."), "", []string{"POST " + one + `/registrations {"email":"jane"}`}},
-		{failure(422, `The header If-Match must have the ETag of the event, such as "12".`), `If-Match: "x"`, []string{"DELETE " + one, "POST " + one + "/unpublish", "POST " + one + "/cancel"}},
-		{failure(422, `Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`), "", []string{"POST  name=Party", "PUT " + one}},
-		{failure(422, "The Idempotency-Key has more than 255 characters."), "Idempotency-Key: " + strings.Repeat("k", 256), []string{"POST  " + party, "POST " + one + "/duplicate"}},
-		{failure(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
-		{failure(422, `There is no theme "none" with event types on this site.`), "", []string{`POST  {"theme":"none","type":"webinar"}`}},
-		{failure(422, `There is no theme "" with event types on this site.`), "", []string{`POST  {"type":"webinar"}`}},
+		{exchange.Refused(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/registrations " + large}},
+		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/registrations email=jane"}},
+		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: application/json-seq", []string{"POST  " + party}},
+		{exchange.Refused(422, "The view is upcoming, past or drafts."), "", []string{"GET ?view=old", "HEAD ?view=old"}},
+		{exchange.Refused(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001"}},
+		{exchange.Refused(422, "The at is a time such as 2031-05-01T17:00:00Z."), "", []string{"PUT " + nobody + "/check-in?at=noon", "DELETE " + nobody + "/check-in?at=noon"}},
+		{exchange.Refused(422, "The email is not a valid address of 191 characters at most."), "", []string{"POST " + one + `/registrations {"email":"jane"}`}},
+		{exchange.Refused(422, `The header If-Match must have the ETag of the event, such as "12".`), `If-Match: "x"`, []string{"DELETE " + one, "POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{exchange.Refused(422, `Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`), "", []string{"POST  name=Party", "PUT " + one}},
+		{exchange.Refused(422, "The Idempotency-Key has more than 255 characters."), "Idempotency-Key: " + strings.Repeat("k", 256), []string{"POST  " + party, "POST " + one + "/duplicate"}},
+		{exchange.Refused(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
+		{exchange.Refused(422, `There is no theme "none" with event types on this site.`), "", []string{`POST  {"theme":"none","type":"webinar"}`}},
+		{exchange.Refused(422, `There is no theme "" with event types on this site.`), "", []string{`POST  {"type":"webinar"}`}},
 		{problem("until", "The last date of the copies must not be before the first one."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","until":"2031-05-07"}`}},
 		{problem("name", notText), "", []string{"PUT " + one + " " + strings.Replace(party, "Party", `\u0000`, 1)}},
 	} {
@@ -241,15 +189,16 @@ func TestEventsRefused(t *testing.T) {
 
 // Staff, and anyone with their session, fill no disk with events: they are told when to go on.
 func TestTooManyEvents(t *testing.T) {
-	s := newStaff(t)
+	h := desktest.New(t)
+	s := exchange.Serve(t, serveStaff(h))
 	const most = 120 // docs/guarantees.md#strangers
-	first := s.draft()
+	first := draft(t, s)
 	for range most - 1 {
 		s.Ask("Editor", "POST", desk, party)
 	}
 	// They may have taken more than a minute.
-	if _, err := s.DB.Write.ExecContext(t.Context(), "UPDATE events SET created_at = $1", time.Now().UnixMilli()); err != nil {
-		t.Fatalf("s.DB.Write.ExecContext: %v", err)
+	if _, err := h.DB.Write.ExecContext(t.Context(), "UPDATE events SET created_at = $1", time.Now().UnixMilli()); err != nil {
+		t.Fatalf("h.DB.Write.ExecContext: %v", err)
 	}
 	want := exchange.Staff(429, `{"message":"This site made 120 events in the last minute. Wait a minute, and try again."}`, "Retry-After", "60")
 	for _, path := range []string{"", "/" + first.ID + "/duplicate"} {

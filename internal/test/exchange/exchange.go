@@ -3,6 +3,7 @@
 package exchange
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -59,6 +60,12 @@ func JSON(status int, body string, header ...string) Response {
 // Staff is a response of an API for staff.
 func Staff(status int, body string, header ...string) Response {
 	return JSON(status, body+"\n", header...)
+}
+
+// Refused is a response of such an API to a request that was not done.
+func Refused(status int, message string, header ...string) Response {
+	text, _ := json.Marshal(map[string]string{"message": message}) // a string always can be
+	return Staff(status, string(text), header...)
 }
 
 // WithoutBody is what HEAD gets in place of a response.
