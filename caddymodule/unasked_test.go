@@ -12,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -70,19 +71,9 @@ http://127.0.0.1:{{port}} {
 `, nil)
 	defer http.DefaultClient.CloseIdleConnections()
 	for n := 0; asked.Load() < int64(3*len(responses)); n++ {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%s/integration/members/reader%d@example.net", e.Port, n), nil)
-		if err != nil {
-			t.Fatalf("http.NewRequestWithContext: %v", err)
-		}
-		request.Header.Set("Authorization", "Bearer "+edgetest.FormKey)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatalf("http.DefaultClient.Do: %v", err)
-		}
-		body, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		if strings.Contains(string(body), secret) {
-			t.Errorf("a CRM is answered %s", body)
+		got, err := exchange.Send(http.DefaultClient, "GET", fmt.Sprintf("http://127.0.0.1:%s/integration/members/reader%d@example.net", e.Port, n), nil, "Authorization", "Bearer "+edgetest.FormKey)
+		if err != nil || strings.Contains(got.Body, secret) {
+			t.Fatalf("a CRM is answered %v, %v", got, err)
 		}
 	}
 	wait.Until(t, func() string {

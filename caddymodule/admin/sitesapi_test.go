@@ -3,7 +3,6 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 const (
@@ -75,24 +75,8 @@ func (a *sitesAdmin) ask(method, path, body string) edgetest.Response {
 }
 
 func (a *sitesAdmin) send(method, path, body string) (edgetest.Response, error) {
-	request, err := http.NewRequest(method, "http://caddy"+path, strings.NewReader(body))
-	if err != nil {
-		return edgetest.Response{}, err
-	}
-	got, err := a.client.Do(request)
-	if err != nil {
-		return edgetest.Response{}, err
-	}
 	defer a.client.CloseIdleConnections() // a reload would wait for them
-	defer got.Body.Close()
-	text, err := io.ReadAll(got.Body)
-	r := edgetest.Response{Status: got.StatusCode, Header: map[string]string{}, Body: string(text)}
-	for name, values := range got.Header {
-		if name != "Date" && name != "Content-Length" {
-			r.Header[name] = strings.Join(values, "; ")
-		}
-	}
-	return r, err
+	return exchange.Send(a.client, method, "http://caddy"+path, strings.NewReader(body))
 }
 
 // sitesStep is a request to the admin API, and its response.

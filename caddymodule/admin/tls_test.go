@@ -19,6 +19,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 // handshake asks an edge for a host's certificate.
@@ -137,21 +138,11 @@ func backend(name string) http.Handler {
 // visit gets /about at an edge, as somebody does who asks for a host.
 func visit(t *testing.T, client *http.Client, edge *caddytest.Edge, host string) edgetest.Response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+edge.Port+"/about", nil)
+	got, err := exchange.Send(client, "GET", "http://127.0.0.1:"+edge.Port+"/about", nil, "Host", host)
 	if err != nil {
-		t.Fatalf("http.NewRequestWithContext: %v", err)
+		t.Fatalf("exchange.Send: %v", err)
 	}
-	request.Host = host
-	got, err := client.Do(request)
-	if err != nil {
-		t.Fatalf("client.Do: %v", err)
-	}
-	defer got.Body.Close()
-	body, err := io.ReadAll(got.Body)
-	if err != nil {
-		t.Fatalf("io.ReadAll: %v", err)
-	}
-	return edgetest.Response{Status: got.StatusCode, Body: string(body)}
+	return edgetest.Response{Status: got.Status, Body: got.Body}
 }
 
 // One block passes each request on to the platform of its site, and nothing of one

@@ -1,8 +1,6 @@
 package admin_test
 
 import (
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -33,24 +32,16 @@ func withTokens(config string) string {
 // askWith sends a request with an admin token, or without one if that is empty.
 func (a *sitesAdmin) askWith(token, method, path, body string) (status int, text string) {
 	a.T.Helper()
-	request, err := http.NewRequestWithContext(a.T.Context(), method, "http://caddy"+path, strings.NewReader(body))
-	if err != nil {
-		a.T.Fatalf("http.NewRequestWithContext: %v", err)
-	}
+	var header []string
 	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	got, err := a.client.Do(request)
-	if err != nil {
-		a.T.Fatalf("a.client.Do: %v", err)
+		header = []string{"Authorization", "Bearer " + token}
 	}
 	defer a.client.CloseIdleConnections() // a reload would wait for them
-	defer got.Body.Close()
-	of, err := io.ReadAll(got.Body)
+	got, err := exchange.Send(a.client, method, "http://caddy"+path, strings.NewReader(body), header...)
 	if err != nil {
-		a.T.Fatalf("io.ReadAll: %v", err)
+		a.T.Fatalf("exchange.Send: %v", err)
 	}
-	return got.StatusCode, edgetest.TimeShown.ReplaceAllString(strings.TrimSpace(string(of)), `"TIME"`)
+	return got.Status, edgetest.TimeShown.ReplaceAllString(strings.TrimSpace(got.Body), `"TIME"`)
 }
 
 // adminOperation is an operation of docs/admin_openapi.yaml.

@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -27,18 +27,8 @@ const backupConfig = "{\n{{global}}\nlychgate {\nstore sqlite {{folder}}/lychgat
 
 // memberOf sends a request of the CRM's to an edge, and returns the response.
 func memberOf(edge *caddytest.Edge, client *http.Client, method, path, body string) (status int, text string, err error) {
-	request, err := http.NewRequest(method, "http://localhost:"+edge.Port+"/integration/members"+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+backupKey)
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	answered, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(answered), err
+	got, err := exchange.Send(client, method, "http://localhost:"+edge.Port+"/integration/members"+path, strings.NewReader(body), "Authorization", "Bearer "+backupKey)
+	return got.Status, got.Body, err
 }
 
 // writer makes one member after the other until it is stopped, and notes those that were

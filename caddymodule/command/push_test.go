@@ -18,6 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/audit"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/members"
@@ -184,18 +185,11 @@ func TestPushBesideCaddy(t *testing.T) {
 		for n := range 200 {
 			email := []string{"called", "shared"}[n%2]
 			body := strings.NewReader(fmt.Sprintf(`{"email":"%s%d@example.com","note":"called"}`, email, n/2))
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost:"+e.Port+"/integration/members", body)
-			if err != nil {
-				t.Errorf("http.NewRequestWithContext: %v", err)
+			got, err := exchange.Send(client, "POST", "http://localhost:"+e.Port+"/integration/members", body, "Authorization", "Bearer "+key)
+			if err != nil || got.Status != http.StatusOK {
+				t.Errorf("got %v, %v, want no error, status 200", got, err)
 				return
 			}
-			request.Header.Set("Authorization", "Bearer "+key)
-			response, err := client.Do(request)
-			if err != nil || response.StatusCode != http.StatusOK {
-				t.Errorf("got %v, %v, want no error, status 200", response, err)
-				return
-			}
-			_ = response.Body.Close()
 		}
 	})
 	got := lychgate(t, folder, "members", "push", "contacts.csv", "--site", "daily")

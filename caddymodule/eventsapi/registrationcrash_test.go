@@ -3,7 +3,6 @@ package eventsapi_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -59,37 +58,26 @@ const (
 func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) outcome {
 	for {
 		c.asked.Add(1)
-		request, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost:"+c.edges[edge].Port+"/ghost/lychgate/events/event-0/registration", nil)
-		if err != nil {
-			c.t.Errorf("http.NewRequest: %v", err)
-			return ""
+		got, err := exchange.Send(c.client, method, "http://localhost:"+c.edges[edge].Port+"/ghost/lychgate/events/event-0/registration", nil,
+			"Sec-Fetch-Site", "same-origin", "Cookie", fmt.Sprintf("ghost-members-ssr=%d; ghost-members-ssr.sig=x", reader),
+			"X-Forwarded-For", fmt.Sprintf("203.0.%d.%d", reader/250, reader%250+1))
+		var body struct {
+			State        string
+			RegisteredAt *string `json:"registered_at"`
 		}
-		request.Header.Set("Sec-Fetch-Site", "same-origin")
-		request.Header.Set("Cookie", fmt.Sprintf("ghost-members-ssr=%d; ghost-members-ssr.sig=x", reader))
-		request.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.%d.%d", reader/250, reader%250+1))
-		response, err := c.client.Do(request)
-		if err == nil {
-			var text []byte
-			text, err = io.ReadAll(response.Body)
-			response.Body.Close()
-			var body struct {
-				State        string
-				RegisteredAt *string `json:"registered_at"`
+		switch {
+		case err != nil:
+		case got.Status == http.StatusOK || got.Status == http.StatusConflict:
+			if err := json.Unmarshal([]byte(got.Body), &body); err != nil {
+				c.t.Errorf("%s by %d: %v: %v", method, reader, got, err)
 			}
-			switch {
-			case err != nil:
-			case response.StatusCode == http.StatusOK || response.StatusCode == http.StatusConflict:
-				if err := json.Unmarshal(text, &body); err != nil {
-					c.t.Errorf("%s by %d: %s: %v", method, reader, text, err)
-				}
-				if body.RegisteredAt != nil {
-					return isRegistered
-				}
-				return isNot
-			case response.StatusCode != http.StatusServiceUnavailable:
-				c.t.Errorf("%s by %d: %d, %s; want 200, 409 or 503", method, reader, response.StatusCode, text)
-				return ""
+			if body.RegisteredAt != nil {
+				return isRegistered
 			}
+			return isNot
+		case got.Status != http.StatusServiceUnavailable:
+			c.t.Errorf("%s by %d: %v; want 200, 409 or 503", method, reader, got)
+			return ""
 		}
 		if err != nil && mayGiveUp {
 			return ""

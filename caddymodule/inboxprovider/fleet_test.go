@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/redistest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -83,25 +83,11 @@ http://127.0.0.1:{{port}} {
 // get asks an edge, and returns the status of its response and for how long it says to
 // wait.
 func (f *fleet) get(edge int, path string, headers ...string) (status int, retryAfter string) {
-	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://127.0.0.1:"+f.edges[edge].Port+path, nil)
+	got, err := exchange.Send(f.client, "GET", "http://127.0.0.1:"+f.edges[edge].Port+path, nil, append(headers, "Accept", "application/json")...)
 	if err != nil {
-		f.t.Errorf("http.NewRequestWithContext: %v", err)
-		return 0, ""
+		f.t.Errorf("exchange.Send: %v", err)
 	}
-	request.Header.Set("Accept", "application/json")
-	for pair := range slices.Chunk(headers, 2) {
-		request.Header.Set(pair[0], pair[1])
-	}
-	response, err := f.client.Do(request)
-	if err != nil {
-		f.t.Errorf("f.client.Do: %v", err)
-		return 0, ""
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		f.t.Errorf("io.Copy: %v", err)
-	}
-	return response.StatusCode, response.Header.Get("Retry-After")
+	return got.Status, got.Header["Retry-After"]
 }
 
 // lookUp looks a domain up for a reader.

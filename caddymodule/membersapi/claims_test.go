@@ -2,7 +2,6 @@ package membersapi_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,20 +20,9 @@ import (
 // keyed is a request with an Idempotency-Key.
 type keyed struct{ method, path, body, key string }
 
-func (k keyed) send(client *http.Client, p *edgetest.Process) (status int, text string, err error) {
-	request, err := http.NewRequest(k.method, "http://localhost:"+p.Port+"/integration/members"+k.path, strings.NewReader(k.body))
-	if err != nil {
-		return 0, "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+edgetest.FormKey)
-	request.Header.Set("Idempotency-Key", k.key)
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	all, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(all), err
+func (k keyed) send(client *http.Client, p *edgetest.Process) (edgetest.Response, error) {
+	return exchange.Send(client, k.method, "http://localhost:"+p.Port+"/integration/members"+k.path, strings.NewReader(k.body),
+		"Authorization", "Bearer "+edgetest.FormKey, "Idempotency-Key", k.key)
 }
 
 // A request whose edge dies or stalls while Ghost is asked is answered within 5 seconds
@@ -86,7 +74,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 			}))
 			var cutOff sync.WaitGroup
 			for _, request := range requests {
-				cutOff.Go(func() { _, _, _ = request.send(client, first) })
+				cutOff.Go(func() { _, _ = request.send(client, first) })
 				<-arrived
 			}
 			if test.stalls {
@@ -103,9 +91,9 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 			}
 			for _, request := range requests {
 				wait.Until(t, func() string {
-					status, text, err := request.send(client, second)
-					if err != nil || status != http.StatusOK || !strings.Contains(text, `"success":true`) {
-						return fmt.Sprint(request.method, ": ", status, " ", text, " ", err)
+					got, err := request.send(client, second)
+					if err != nil || got.Status != http.StatusOK || !strings.Contains(got.Body, `"success":true`) {
+						return fmt.Sprint(request.method, ": ", got, " ", err)
 					}
 					return ""
 				})

@@ -2,7 +2,6 @@ package membersapi_test
 
 import (
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
@@ -59,19 +59,8 @@ func (l *load) begin(i int, ask func(client *http.Client, n int) error) {
 }
 
 func (l *load) send(client *http.Client, i int, method, path, body string) (int, string, error) {
-	request, err := http.NewRequest(method, "http://127.0.0.1:"+l.edges[i].Port+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	request.Host = "fleet.example"
-	request.Header.Set("Authorization", "Bearer "+l.key)
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(text), err
+	got, err := exchange.Send(client, method, "http://127.0.0.1:"+l.edges[i].Port+path, strings.NewReader(body), "Host", "fleet.example", "Authorization", "Bearer "+l.key)
+	return got.Status, got.Body, err
 }
 
 // lookUp is what a reader does.

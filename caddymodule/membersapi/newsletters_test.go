@@ -2,7 +2,6 @@ package membersapi_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
@@ -19,24 +19,13 @@ import (
 // response's body.
 func askGhost(t testing.TB, url, key, method, path, body string) string {
 	t.Helper()
-	request, err := http.NewRequest(method, url+"/ghost/api/admin"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatalf("http.NewRequest: %v", err)
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	got, err := exchange.Send(client, method, url+"/ghost/api/admin"+path, strings.NewReader(body), "Authorization", "Ghost "+edgetest.AdminToken(t, key), "Content-Type", "application/json")
+	if err != nil || got.Status >= 300 {
+		t.Fatalf("%s %s: got %v, %v, want no error, status below 300", method, path, got, err)
 	}
-	request.Header.Set("Authorization", "Ghost "+edgetest.AdminToken(t, key))
-	request.Header.Set("Content-Type", "application/json")
-	transport := new(http.Transport)
-	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatalf("transport.RoundTrip: %v", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= 300 {
-		t.Fatalf("%s %s: io.ReadAll = %s %s, %v, want no error, status below 300", method, path, response.Status, text, err)
-	}
-	return string(text)
+	return got.Body
 }
 
 // addNewsletter makes a newsletter in Ghost that nobody gets by signing up, and returns

@@ -203,19 +203,14 @@ func TestSessionBegunAtGhostsAddress(t *testing.T) {
 // ghostVersion is major and minor, such as 5.130.
 func ghostVersion(t testing.TB, url string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/ghost/api/admin/site/", nil)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	got, err := exchange.Send(client, "GET", url+"/ghost/api/admin/site/", nil)
 	if err != nil {
-		t.Fatalf("http.NewRequestWithContext: %v", err)
+		t.Fatalf("exchange.Send: %v", err)
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatalf("transport.RoundTrip: %v", err)
-	}
-	defer response.Body.Close()
 	var body struct{ Site struct{ Version string } }
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		t.Fatalf("json.NewDecoder(answer.Body).Decode: %v", err)
+	if err := json.Unmarshal([]byte(got.Body), &body); err != nil {
+		t.Fatalf("json.Unmarshal: %v", err)
 	}
 	return body.Site.Version
 }

@@ -265,26 +265,21 @@ func sorted(people []Person) []Person {
 func (p *GhostProxy) InGhost() []Person {
 	p.t.Helper()
 	query := url.Values{"limit": {"all"}, "filter": {"email:~$'@" + p.Domain + "'"}}
-	request, err := http.NewRequest(http.MethodGet, p.URL.JoinPath("/ghost/api/admin/members/").String()+"?"+query.Encode(), nil)
-	if err != nil {
-		p.t.Fatalf("http.NewRequest: %v", err)
-	}
 	p.mu.Lock()
-	request.Header.Set("Authorization", p.token)
+	token := p.token
 	p.mu.Unlock()
-	response, err := p.client.Do(request)
-	if err != nil {
-		p.t.Fatalf("p.client.Do: %v", err)
-	}
-	defer response.Body.Close()
+	got, err := exchange.Send(p.client, "GET", p.URL.JoinPath("/ghost/api/admin/members/").String()+"?"+query.Encode(), nil, "Authorization", token)
 	var list struct {
 		Members []struct {
 			Email, Name string
 			Labels      []struct{ Name string }
 		}
 	}
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK {
-		p.t.Fatalf("got %v, %v, want no error, status 200", response.Status, err)
+	if err == nil {
+		err = json.Unmarshal([]byte(got.Body), &list)
+	}
+	if err != nil || got.Status != http.StatusOK {
+		p.t.Fatalf("got %v, %v, want no error, status 200", got.Status, err)
 	}
 	people := []Person{}
 	for _, m := range list.Members {
@@ -342,21 +337,12 @@ func AdminOf(t testing.TB, socket string) func(method, path string) (int, string
 	client := RecordedAdmin(t, socket)
 	return func(method, path string) (int, string) {
 		t.Helper()
-		request, err := http.NewRequest(method, "http://caddy"+path, nil)
+		got, err := exchange.Send(client, method, "http://caddy"+path, nil)
 		if err != nil {
-			t.Fatalf("http.NewRequest: %v", err)
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatalf("client.Do: %v", err)
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatalf("io.ReadAll: %v", err)
+			t.Fatalf("exchange.Send: %v", err)
 		}
 		client.CloseIdleConnections() // a reload would wait for them
-		return response.StatusCode, string(text)
+		return got.Status, got.Body
 	}
 }
 

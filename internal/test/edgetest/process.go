@@ -1,7 +1,6 @@
 package edgetest
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,16 +40,6 @@ func (p *Process) Crash() {
 // Call sends a request and returns the response's body, or an error if there was
 // none.
 func (p *Process) Call(client *http.Client, method, path, body string) (string, error) {
-	request, err := http.NewRequest(method, "http://localhost:"+p.Port+"/integration/members"+path, strings.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+FormKey)
-	response, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
+	got, err := exchange.Send(client, method, "http://localhost:"+p.Port+"/integration/members"+path, strings.NewReader(body), "Authorization", "Bearer "+FormKey)
+	return got.Body, err
 }

@@ -3,7 +3,6 @@ package edgetest
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
 
 // This file starts edges with sites in the store.
@@ -51,20 +51,19 @@ func StoredConfig(store string, options ...string) string {
 // Manage sends a request to the admin API, and returns what it answers.
 func (e *StoredEdge) Manage(method, path, body string) (int, string) {
 	e.T.Helper()
-	request, err := http.NewRequest(method, "http://caddy/lychgate/sites"+path, strings.NewReader(body))
-	if err != nil {
-		e.T.Fatalf("http.NewRequest: %v", err)
+	return e.send(e.Admin, method, "http://caddy/lychgate/sites"+path, body)
+}
+
+func (e *StoredEdge) send(client *http.Client, method, url, body string, header ...string) (int, string) {
+	e.T.Helper()
+	got, err := exchange.Send(client, method, url, strings.NewReader(body), header...)
+	for tries := 0; IsCutByReload(err) && method == http.MethodGet && tries < 3; tries++ {
+		got, err = exchange.Send(client, method, url, nil, header...)
 	}
-	response, err := e.Admin.Do(request)
 	if err != nil {
-		e.T.Fatalf("e.admin.Do: %v", err)
+		e.T.Fatalf("exchange.Send: %v", err)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.T.Fatalf("io.ReadAll: %v", err)
-	}
-	return response.StatusCode, string(text)
+	return got.Status, got.Body
 }
 
 // Must is manage for what has to be answered with a status.
@@ -101,16 +100,7 @@ func (e *StoredEdge) AddKey(site string) string {
 // AdminGet asks Caddy's admin API.
 func (e *StoredEdge) AdminGet(path string) (int, string) {
 	e.T.Helper()
-	response, err := e.Admin.Get("http://caddy" + path)
-	if err != nil {
-		e.T.Fatalf("e.admin.Get: %v", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.T.Fatalf("io.ReadAll: %v", err)
-	}
-	return response.StatusCode, string(text)
+	return e.send(e.Admin, "GET", "http://caddy"+path, "")
 }
 
 // Get asks for a path at a host, and returns the status and the body.
@@ -122,27 +112,7 @@ func (e *StoredEdge) Get(host, path string, header ...string) (int, string) {
 // Send sends a request for a host, and again if a reload cut it.
 func (e *StoredEdge) Send(method, host, path, body string, header ...string) (int, string) {
 	e.T.Helper()
-	request, err := http.NewRequest(method, "http://127.0.0.1:"+e.Port+path, strings.NewReader(body))
-	if err != nil {
-		e.T.Fatalf("http.NewRequest: %v", err)
-	}
-	request.Host = host
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	response, err := e.Client.Do(request)
-	for tries := 0; IsCutByReload(err) && method == http.MethodGet && tries < 3; tries++ {
-		response, err = e.Client.Do(request)
-	}
-	if err != nil {
-		e.T.Fatalf("e.client.Do: %v", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		e.T.Fatalf("io.ReadAll: %v", err)
-	}
-	return response.StatusCode, string(text)
+	return e.send(e.Client, method, "http://127.0.0.1:"+e.Port+path, body, append(header, "Host", host)...)
 }
 
 // Serves reports whether a site is served at a host.
@@ -160,15 +130,10 @@ func EachStore(t *testing.T, test func(t *testing.T, store string)) {
 
 // Load gives the running Caddy another Caddyfile.
 func (e *StoredEdge) Load(config string) error {
-	request, err := http.NewRequest(http.MethodPost, "http://caddy/load", strings.NewReader(config))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "text/caddyfile")
-	request.Header.Set("Cache-Control", "must-revalidate") // loads one that is the same, too
-	response, err := e.Admin.Do(request)
-	if err == nil && response.Body.Close() == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("loading: %d", response.StatusCode)
+	got, err := exchange.Send(e.Admin, "POST", "http://caddy/load", strings.NewReader(config),
+		"Content-Type", "text/caddyfile", "Cache-Control", "must-revalidate") // loads one that is the same, too
+	if err == nil && got.Status != http.StatusOK {
+		err = fmt.Errorf("loading: %d", got.Status)
 	}
 	return err
 }
@@ -186,18 +151,12 @@ func (e *StoredEdge) LoadAndAsk(config, host string) {
 			}
 		default:
 		}
-		request, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+e.Port+LookupPath, nil)
-		if err != nil {
-			e.T.Fatalf("http.NewRequest: %v", err)
-		}
-		request.Host = host
-		response, err := e.Client.Do(request)
+		got, err := exchange.Send(e.Client, "GET", "http://127.0.0.1:"+e.Port+LookupPath, nil, "Host", host)
 		if err != nil {
 			continue // Caddy closes a listener, as it does on any reload
 		}
-		response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			e.T.Fatalf("a lookup: %d", response.StatusCode)
+		if got.Status != http.StatusOK {
+			e.T.Fatalf("a lookup: %d", got.Status)
 		}
 	}
 }
