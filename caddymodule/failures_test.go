@@ -1,7 +1,6 @@
 package caddymodule_test
 
 import (
-	"database/sql"
 	"strings"
 	"testing"
 
@@ -59,12 +58,8 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 	if got := e.Call(edgetest.FormKey, "GET", "/jane@example.com", ""); got.Status != 200 {
 		t.Errorf("after refused changes: %v", got)
 	}
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
-	if err != nil {
-		t.Fatalf("sql.Open: %v", err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
+	db := edgetest.OpenDatabase(t, store)
+	if _, err := db.Write.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
 		t.Fatalf("db.ExecContext: %v", err)
 	}
 	each("a broken store", edgetest.FormKey, exchange.JSON(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))

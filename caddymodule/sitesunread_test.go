@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
@@ -53,11 +52,7 @@ func operations(t *testing.T) map[string][]string {
 // addStored adds a site without a platform to a store, as another edge does.
 func addStored(t *testing.T, source, name, host string) {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.Postgres, source)
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, "postgres "+source)
 	store, err := sites.NewSQL(t.Context(), db, new(seal.Keyring))
 	if err == nil {
 		err = store.Add(t.Context(), sites.Site{Name: name, Hosts: []string{host}, Settings: json.RawMessage(`{"platform":{"kind":"none"}}`)})

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,10 +76,7 @@ http://127.0.0.1:{{port}} {
 		}
 	}
 	wait.Until(t, func() string {
-		text, err := os.ReadFile(e.LogFile)
-		if err != nil {
-			t.Fatalf("os.ReadFile: %v", err)
-		}
+		text := edgetest.ReadLog(t, e.LogFile)
 		if strings.Contains(string(text), secret) {
 			t.Fatalf("the log has %s", secret)
 		}

@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -52,15 +51,12 @@ func TestAdminAPI(t *testing.T) {
 	if got := e.Call(edgetest.FormKey, "GET", "/unknown@example.com", ""); !strings.Contains(got.Body, "the publishing platform does not answer") {
 		t.Errorf("a read through with Ghost away: %v", got)
 	}
-	log, err := os.ReadFile(e.LogFile)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	if !strings.Contains(string(log), "cannot fetch member from platform") {
+	log := edgetest.ReadLog(t, e.LogFile)
+	if !strings.Contains(log, "cannot fetch member from platform") {
 		t.Errorf("the log is %s, want a line that a member could not be fetched", log)
 	}
 	for _, email := range []string{"unknown", "jane"} {
-		if lines := edgetest.LinesWith(string(log), email); lines != "" {
+		if lines := edgetest.LinesWith(log, email); lines != "" {
 			t.Errorf("an email is in the log: %s", lines)
 		}
 	}

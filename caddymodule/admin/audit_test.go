@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/audit"
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -100,11 +99,7 @@ func TestAuditLog(t *testing.T) {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 
-	db, err := database.Open(t.Context(), database.SQLite, store) // as a command does
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, "sqlite "+store)
 	by := audit.Change{Actor: audit.Actor{Via: audit.ViaCommand}, Action: "added", Kind: "site", ID: "four", Site: "four", At: time.Now()}
 	if err := audit.Keep(t.Context(), db, []audit.Change{by}); err != nil {
 		t.Fatalf("audit.Keep: %v", err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -114,11 +114,7 @@ func TestFailingAtThisEdge(t *testing.T) {
 	file := t.TempDir() + "/lychgate.db"
 	a := startSitesAdmin(t, sitesConfig("sqlite "+file, sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + onGhost9 + `}`)
-	db, err := database.Open(t.Context(), database.SQLite, file)
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, "sqlite "+file)
 	const addMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, status, created_at, updated_at,
 		version, applied, deleted, sent_email, sent_key, sent_at, unanswered_at, attempts, next_attempt, problem, lease_owner, lease_until)
 		VALUES ('g', 'daily', 'a@b.c', 'a@b.c', '', '', TRUE, '[]', 'null', 'free', 1, 1, 2, 1, FALSE, '', '', 0, 0, 0, 1, '', '', 0)`

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -104,15 +103,12 @@ func (a *sitesAdmin) add(body string) {
 // keepsSecrets holds the log against everything that must not be in it.
 func (a *sitesAdmin) keepsSecrets(t *testing.T, others ...string) {
 	t.Helper()
-	log, err := os.ReadFile(a.LogFile)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
-	if !strings.Contains(string(log), "request error") {
+	log := edgetest.ReadLog(t, a.LogFile)
+	if !strings.Contains(log, "request error") {
 		t.Errorf("the log is %s, want a refused request in it: otherwise this test sees nothing", log)
 	}
 	for _, secret := range append(others, platformKey, strings.Repeat("0f", 32), themeToken, sealingSecret, "lg_crm_") {
-		if lines := edgetest.LinesWith(string(log), secret); lines != "" {
+		if lines := edgetest.LinesWith(log, secret); lines != "" {
 			t.Errorf("%q is in the log: %s", secret, lines)
 		}
 	}

@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -56,12 +55,8 @@ func TestBesideSitesOnAdminAPI(t *testing.T) {
 func TestPendingPostsOnAdminAPI(t *testing.T) {
 	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
-	if err != nil {
-		t.Fatalf("sql.Open: %v", err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
+	db := edgetest.OpenDatabase(t, store)
+	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
 		VALUES ('fixed', 'events', 'e1', 'Party', $1, 4102444800000, 2, 'It is down.', 1, '', 0), ('fixed', 'curation', 'hash-hero', '#hero', $1, NULL, 1, 'No.', 1, '', 0)`,
 		time.Now().UnixMilli()); err != nil { // what was refused long ago is purged
 		t.Fatalf("db.ExecContext: %v", err)
@@ -209,13 +204,9 @@ func TestSitesOfABrokenStore(t *testing.T) {
 	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
-	if err != nil {
-		t.Fatalf("sql.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, store)
 	for _, table := range []string{"site_hosts", "sites", "members", "work"} {
-		if _, err := db.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
+		if _, err := db.Write.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
 			t.Fatalf("db.ExecContext: %v", err)
 		}
 	}

@@ -32,11 +32,7 @@ import (
 func TestDamagedRows(t *testing.T) {
 	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartStored(t, store, "secret "+edgetest.FirstSecret)
-	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(store, "sqlite "))
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := edgetest.OpenDatabase(t, store)
 	rows := map[string]string{
 		"hosts":       `hosts = '{'`,
 		"no-hosts":    `hosts = '[]'`,
@@ -91,12 +87,7 @@ func TestDamagedRows(t *testing.T) {
 func TestStoreIsPutBack(t *testing.T) {
 	edgetest.EachStore(t, func(t *testing.T, store string) {
 		e := edgetest.StartStored(t, store)
-		kind, source, _ := strings.Cut(store, " ")
-		db, err := database.Open(t.Context(), database.Kind(kind), source)
-		if err != nil {
-			t.Fatalf("database.Open: %v", err)
-		}
-		t.Cleanup(func() { db.Close() })
+		db := edgetest.OpenDatabase(t, store)
 		e.AddNone("daily", "daily.example")
 		e.AddNone("weekly", "weekly.example")
 		for _, statement := range []string{"DELETE FROM sites WHERE name = 'weekly'", "UPDATE site_revisions SET revision = 1"} {
@@ -175,10 +166,7 @@ func TestReloadWithManySites(t *testing.T) {
 				}
 			}
 		}
-		log, err := os.ReadFile(e.LogFile)
-		if err != nil {
-			t.Fatalf("os.ReadFile: %v", err)
-		}
+		log := edgetest.ReadLog(t, e.LogFile)
 		if lines := edgetest.LinesWith(string(log), "the store is away"); lines != "" {
 			t.Errorf("the log says that the store is away, which it is not: %s", lines)
 		}
@@ -188,11 +176,7 @@ func TestReloadWithManySites(t *testing.T) {
 // addMany adds sites to a store, named site0 and so on.
 func addMany(t *testing.T, kind database.Kind, source string, n int) {
 	t.Helper()
-	db, err := database.Open(t.Context(), kind, source)
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, string(kind)+" "+source)
 	keys, err := seal.NewKeyring(edgetest.FirstSecret)
 	if err != nil {
 		t.Fatalf("seal.NewKeyring: %v", err)
@@ -305,10 +289,7 @@ func TestLockedSites(t *testing.T) {
 	for name, options := range map[string][]string{"another": {"secret " + edgetest.SecondSecret}, "none": nil} {
 		other := edgetest.StartStored(t, store, options...)
 		check(other, map[string]int{"daily": 500, "weekly": 404})
-		log, err := os.ReadFile(other.LogFile)
-		if err != nil {
-			t.Fatalf("os.ReadFile: %v", err)
-		}
+		log := edgetest.ReadLog(t, other.LogFile)
 		if n := strings.Count(string(log), `the keys of sites in the store cannot be opened, so their members API answers 500: write the secret that sealed them behind the others in secret","sites":1,"first":["daily"],"problem":"it was sealed with another secret"`); n != 1 {
 			t.Errorf("%s: %d lines say it", name, n)
 		}

@@ -21,11 +21,7 @@ import (
 // postponePending has all that is pending in a store due in an hour, later than any probe looks.
 func postponePending(t *testing.T, kind database.Kind, source string, want int64) {
 	t.Helper()
-	db, err := database.Open(t.Context(), kind, source)
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, string(kind)+" "+source)
 	result, err := db.Write.ExecContext(t.Context(), "UPDATE members SET next_attempt = $1 WHERE applied < version", time.Now().Add(time.Hour).UnixMilli())
 	if err != nil {
 		t.Fatalf("postponing: %v", err)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -220,12 +219,9 @@ func TestConfigurationWins(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"daily.example": false, "news.example.com": true, "weekly.example": true}, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
-	log, err := os.ReadFile(two.LogFile)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
+	log := edgetest.ReadLog(t, two.LogFile)
 	for _, line := range []string{"because one of the configuration has its name", "belongs to a site of the configuration"} {
-		if n := strings.Count(string(log), line); n != 1 {
+		if n := strings.Count(log, line); n != 1 {
 			t.Errorf("%d lines say that %s", n, line)
 		}
 	}

@@ -90,19 +90,13 @@ https://:{{port}} {
 	inbox_provider
 }
 `, nil)
-			before, err := os.ReadFile(edge.LogFile)
-			if err != nil {
-				t.Fatalf("os.ReadFile: %v", err)
-			}
+			before := edgetest.ReadLog(t, edge.LogFile)
 			for i := range 200 {
 				if err := handshake(t, edge, fmt.Sprintf("nobody-%d.example.com", i)); err == nil {
 					t.Fatalf("nobody-%d.example.com: got a certificate, want none for a host of no site", i)
 				}
 			}
-			after, err := os.ReadFile(edge.LogFile)
-			if err != nil {
-				t.Fatalf("os.ReadFile: %v", err)
-			}
+			after := edgetest.ReadLog(t, edge.LogFile)
 			if n := strings.Count(string(after[len(before):]), "nobody-"); n > 0 {
 				t.Errorf("%d lines of the log are about names that are nobody's", n)
 			}

@@ -110,11 +110,7 @@ func TestAdminTokens(t *testing.T) {
 	if status, text := a.askWith(edgetest.AcmeToken, "POST", sites, `{"name":"mine","hosts":["mine.example"],`+noGhost+`}`); status != 201 || text != mine {
 		t.Errorf("a site of the token's own: got %d %s, want 201 %s", status, text, mine)
 	}
-	db, err := database.Open(t.Context(), database.SQLite, store)
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, "sqlite "+store)
 	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
 		VALUES ('theirs', 'event', 'gala', 'Gala', 1, $1, NULL, 1, 'It is refused.', '', 0, '')`, time.Now().UnixMilli()); err != nil { // what was refused long ago is purged
 		t.Fatalf("db.Write.ExecContext: %v", err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/contacts"
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
 // An operator sees on the command line which sites are in trouble, whether or not Caddy runs: those of the
@@ -19,11 +19,7 @@ func TestSiteListFailing(t *testing.T) {
 		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key - --label acme", ghostKey, ran{"Site weekly is added, and live at weekly.example within two seconds.\n", "", 0}},
 		{"site list --failing", "", ran{"No site is in trouble.\n", note, 0}},
 	})
-	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(folder, "lychgate.db"))
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, "sqlite "+filepath.Join(folder, "lychgate.db"))
 	if _, err := contacts.NewSQL(t.Context(), db); err != nil {
 		t.Fatalf("contacts.NewSQL: %v", err)
 	}

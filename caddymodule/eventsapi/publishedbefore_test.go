@@ -1,7 +1,6 @@
 package eventsapi_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -51,13 +50,9 @@ func TestEventPublishedBefore(t *testing.T) {
 	h.Ghost("PUT", "/posts/"+id+"/", string(edited))
 	before := rawPost(h, id)
 
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(store, "sqlite ")+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatalf("sql.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, store)
 	for _, statement := range []string{`UPDATE events SET post = json_remove(post, '$.page')`, `UPDATE events_sites SET looked_at = 0`} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: ExecContext: %v", statement, err)
 		}
 	}

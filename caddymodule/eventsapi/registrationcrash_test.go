@@ -113,11 +113,7 @@ func TestKilledAmongRegistrations(t *testing.T) {
 			for range test.edges {
 				c.edges = append(c.edges, edgetest.StartProcess(t, caddyfile))
 			}
-			db, err := database.Open(t.Context(), test.kind, source)
-			if err != nil {
-				t.Fatalf("database.Open: %v", err)
-			}
-			defer db.Close()
+			db := edgetest.OpenDatabase(t, string(test.kind)+" "+source)
 			if err := eventstest.Fill(t.Context(), db, "daily", 1, 500); err != nil {
 				t.Fatalf("eventstest.Fill: %v", err)
 			}

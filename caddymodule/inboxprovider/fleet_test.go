@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -244,12 +243,9 @@ func TestFleetFaults(t *testing.T) {
 	}
 	f.t = t
 	for i, edge := range f.edges {
-		log, err := os.ReadFile(edge.LogFile)
-		if err != nil {
-			t.Fatalf("os.ReadFile: %v", err)
-		}
+		log := edgetest.ReadLog(t, edge.LogFile)
 		away, again := 0, 0
-		for line := range strings.Lines(string(log)) {
+		for line := range strings.Lines(log) {
 			var entry struct{ Logger, Msg string }
 			if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Logger != "lychgate" {
 				continue

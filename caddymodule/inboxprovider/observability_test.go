@@ -3,7 +3,6 @@ package inboxprovider_test
 import (
 	"encoding/json"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
@@ -79,17 +78,14 @@ func TestLogsAreQuiet(t *testing.T) {
 		e.Lookup("personal-domain.example", "192.0.2.77")
 	}
 	e.Lookup(url.QueryEscape("jane@personal-domain.example"), "192.0.2.78")
-	log, err := os.ReadFile(e.LogFile)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
+	log := edgetest.ReadLog(t, e.LogFile)
 	for _, private := range []string{"personal-domain", "jane", "192.0.2."} {
-		if lines := edgetest.LinesWith(string(log), private); lines != "" {
+		if lines := edgetest.LinesWith(log, private); lines != "" {
 			t.Errorf("%q is in the log: %s", private, lines)
 		}
 	}
 	const warning = "no DNS server answers in time"
-	if n := strings.Count(string(log), warning); n != 1 {
-		t.Errorf("the operator is warned %d times, want once: %s", n, edgetest.LinesWith(string(log), warning))
+	if n := strings.Count(log, warning); n != 1 {
+		t.Errorf("the operator is warned %d times, want once: %s", n, edgetest.LinesWith(log, warning))
 	}
 }

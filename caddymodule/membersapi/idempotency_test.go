@@ -2,7 +2,6 @@ package membersapi_test
 
 import (
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -93,18 +91,14 @@ func TestMembersIdempotencyKeyOfLargeRecords(t *testing.T) {
 	if diff := cmp.Diff(edgetest.Failed("The request was done, and the member was deleted since."), e.Call(edgetest.CRMKey, "POST", "", body, "Idempotency-Key", "k1")); diff != "" {
 		t.Errorf("after it was deleted: %s", diff)
 	}
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
-	if err != nil {
-		t.Fatalf("sql.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, source)
 	id := strings.Repeat("\u2028", 191) // escaped, it takes six bytes
 	long := fmt.Sprintf(`{"member_id":"%s","email":"long@example.com","note":"%s"}`, id, strings.Repeat("n", 700))
 	if got := e.Call(edgetest.CRMKey, "POST", "", long, "Idempotency-Key", strings.Repeat("k", 255)); got.Status != 200 {
 		t.Errorf("got %v, want status 200", got)
 	}
 	var kept int
-	if err := db.QueryRow("SELECT max(length(key) + length(request_hash) + length(guid) + length(header) + length(body)) FROM idempotency").Scan(&kept); err != nil || kept > 4000 {
+	if err := db.Read.QueryRow("SELECT max(length(key) + length(request_hash) + length(guid) + length(header) + length(body)) FROM idempotency").Scan(&kept); err != nil || kept > 4000 {
 		t.Errorf("%d bytes are kept of a request, %v", kept, err)
 	}
 }
@@ -193,11 +187,7 @@ func TestRepeatOfADeletedMember(t *testing.T) {
 		t.Fatalf("create = %v, want status 200", first)
 	}
 	e.Call(edgetest.FormKey, "DELETE", "/a@example.com", "")
-	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, source)
 	// 2 is stored and not answered (memberstore/migrations/00008_claims.sql).
 	if _, err := db.Write.ExecContext(t.Context(), `UPDATE idempotency SET status = 2, header = '', body = '', owner_until = 0`); err != nil {
 		t.Fatalf("db.Write.ExecContext: %v", err)

@@ -2,13 +2,11 @@ package membersapi_test
 
 import (
 	"bufio"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -204,14 +202,10 @@ func TestMembersLargestRow(t *testing.T) {
 	if got := e.Call(edgetest.FormKey, "POST", "", body); got.Status != 200 || !strings.Contains(got.Body, `"success":true`) {
 		t.Fatalf("got %v, want status 200, body with %s", got, `"success":true`)
 	}
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(source, "sqlite ")+"?_pragma=busy_timeout(5000)") // for the edge may be writing
-	if err != nil {
-		t.Fatalf("sql.Open: %v", err)
-	}
-	defer db.Close()
+	db := edgetest.OpenDatabase(t, source)
 	var row int
 	const columns = "length(CAST(note AS BLOB)) + length(CAST(labels AS BLOB)) + length(CAST(newsletters AS BLOB)) + length(CAST(email AS BLOB))"
-	if err := db.QueryRow("SELECT " + columns + " FROM members").Scan(&row); err != nil || row > 130_000 {
+	if err := db.Read.QueryRow("SELECT " + columns + " FROM members").Scan(&row); err != nil || row > 130_000 {
 		t.Errorf("%d bytes, %v", row, err)
 	}
 }
@@ -234,12 +228,9 @@ func TestMembersReload(t *testing.T) {
 			t.Errorf("member %d: %v", n, got)
 		}
 	}
-	log, err := os.ReadFile(e.LogFile)
-	if err != nil {
-		t.Fatalf("os.ReadFile: %v", err)
-	}
+	log := edgetest.ReadLog(t, e.LogFile)
 	for _, private := range []string{"secret", edgetest.FormKey} {
-		if lines := edgetest.LinesWith(string(log), private); lines != "" {
+		if lines := edgetest.LinesWith(log, private); lines != "" {
 			t.Errorf("in the log: %s", lines)
 		}
 	}

@@ -177,15 +177,22 @@ func GhostPlatform(url, key, webhooks string) string {
 	return "ghost " + url + " {\n admin_key " + key + "\n webhooks " + webhooks + "\n reconcile off\n}"
 }
 
-// OpenStore opens the store of a running edge beside it.
-func OpenStore(t *testing.T, source string) *memberstore.SQL {
+// OpenDatabase opens the database of a running edge beside it. Store is as in the option of that name.
+func OpenDatabase(t testing.TB, store string) *database.DB {
 	t.Helper()
-	db, err := database.Open(t.Context(), database.SQLite, strings.TrimPrefix(source, "sqlite "))
+	kind, source, _ := strings.Cut(store, " ")
+	db, err := database.Open(t.Context(), database.Kind(kind), source)
 	if err != nil {
 		t.Fatalf("database.Open: %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
-	store, err := memberstore.NewSQL(t.Context(), db)
+	return db
+}
+
+// OpenStore opens the store of a running edge beside it.
+func OpenStore(t testing.TB, source string) *memberstore.SQL {
+	t.Helper()
+	store, err := memberstore.NewSQL(t.Context(), OpenDatabase(t, source))
 	if err != nil {
 		t.Fatalf("memberstore.NewSQL: %v", err)
 	}

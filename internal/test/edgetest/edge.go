@@ -3,7 +3,6 @@
 package edgetest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -259,20 +258,26 @@ func (e *Edge) Metric(series string) string {
 // Logged has the log's lines that came from Lychgate or name it, and all lines of access logs.
 func (e *Edge) Logged() string {
 	e.T.Helper()
-	all, err := os.ReadFile(e.LogFile)
-	if err != nil {
-		e.T.Fatalf("os.ReadFile: %v", err)
-	}
-	var lines bytes.Buffer
-	for line := range bytes.Lines(all) {
-		if bytes.Contains(line, []byte(`"logger":"admin"`)) { // which ends after its test, and has the test's name in its path
+	var lines strings.Builder
+	for line := range strings.Lines(ReadLog(e.T, e.LogFile)) {
+		if strings.Contains(line, `"logger":"admin"`) { // which ends after its test, and has the test's name in its path
 			continue
 		}
-		if bytes.Contains(line, []byte("lychgate")) || bytes.Contains(line, []byte("inbox_provider")) || bytes.Contains(line, []byte("theme_manifest")) || bytes.Contains(line, []byte("http.log.access")) {
-			lines.Write(line)
+		if strings.Contains(line, "lychgate") || strings.Contains(line, "inbox_provider") || strings.Contains(line, "theme_manifest") || strings.Contains(line, "http.log.access") {
+			lines.WriteString(line)
 		}
 	}
 	return lines.String()
+}
+
+// ReadLog reads the log of an edge.
+func ReadLog(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("os.ReadFile: %v", err)
+	}
+	return string(text)
 }
 
 // IsRest reports whether a Retry-After is what remains of a window that began
