@@ -77,7 +77,7 @@ http://127.0.0.1:{{port}} {
 	}
 	wait.Until(t, func() string {
 		text := edgetest.ReadLog(t, e.LogFile)
-		if strings.Contains(string(text), secret) {
+		if strings.Contains(text, secret) {
 			t.Fatalf("the log has %s", secret)
 		}
 		return ""

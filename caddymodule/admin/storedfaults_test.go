@@ -167,7 +167,7 @@ func TestReloadWithManySites(t *testing.T) {
 			}
 		}
 		log := edgetest.ReadLog(t, e.LogFile)
-		if lines := edgetest.LinesWith(string(log), "the store is away"); lines != "" {
+		if lines := edgetest.LinesWith(log, "the store is away"); lines != "" {
 			t.Errorf("the log says that the store is away, which it is not: %s", lines)
 		}
 	})
@@ -290,7 +290,7 @@ func TestLockedSites(t *testing.T) {
 		other := edgetest.StartStored(t, store, options...)
 		check(other, map[string]int{"daily": 500, "weekly": 404})
 		log := edgetest.ReadLog(t, other.LogFile)
-		if n := strings.Count(string(log), `the keys of sites in the store cannot be opened, so their members API answers 500: write the secret that sealed them behind the others in secret","sites":1,"first":["daily"],"problem":"it was sealed with another secret"`); n != 1 {
+		if n := strings.Count(log, `the keys of sites in the store cannot be opened, so their members API answers 500: write the secret that sealed them behind the others in secret","sites":1,"first":["daily"],"problem":"it was sealed with another secret"`); n != 1 {
 			t.Errorf("%s: %d lines say it", name, n)
 		}
 		if text := other.Must(http.StatusOK, "GET", "/daily", ""); !strings.Contains(text, `"locked":"it was sealed with another secret"`) {
