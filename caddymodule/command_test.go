@@ -109,6 +109,7 @@ strict custom_id default in the configuration not kept
 
 // The address that is printed is the one at which the API answers.
 func TestAPIURL(t *testing.T) {
+	t.Parallel()
 	caddy := caddytest.Build(t)
 	for _, test := range []struct{ address, option, want string }{
 		{"localhost", "", "https://localhost/api"},

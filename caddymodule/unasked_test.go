@@ -18,6 +18,7 @@ import (
 // No byte of what a server sends in place of Ghost, unasked or malformed, is in the log of the
 // built Caddy.
 func TestUnaskedTextIsInNoLog(t *testing.T) {
+	t.Parallel()
 	const secret = "jane@example.com"
 	var asked atomic.Int64
 	responses := []string{

@@ -30,6 +30,7 @@ import (
 // A row that nobody can understand is one site's trouble: it is named, all else goes
 // on, and it can be removed. A placeholder in one is never replaced.
 func TestDamagedRows(t *testing.T) {
+	t.Parallel()
 	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartStored(t, store, "secret "+edgetest.FirstSecret)
 	db := edgetest.OpenDatabase(t, store)
@@ -85,6 +86,7 @@ func TestDamagedRows(t *testing.T) {
 
 // A store that was put back to an earlier state, as from a backup, is believed.
 func TestStoreIsPutBack(t *testing.T) {
+	t.Parallel()
 	edgetest.EachStore(t, func(t *testing.T, store string) {
 		e := edgetest.StartStored(t, store)
 		db := edgetest.OpenDatabase(t, store)
@@ -111,6 +113,7 @@ func TestStoreIsPutBack(t *testing.T) {
 // While a configuration is loaded, readers of sites in the store notice nothing, whether
 // the store answers or hangs.
 func TestReloadWithStoredSites(t *testing.T) {
+	t.Parallel()
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
@@ -136,6 +139,7 @@ func TestReloadWithStoredSites(t *testing.T) {
 // A reload keeps what was read of the sites and what readers were given. With thousands of sites,
 // lists of events were answered with 503, or waited until all sites were read again.
 func TestReloadWithManySites(t *testing.T) {
+	t.Parallel()
 	edgetest.EachStore(t, func(t *testing.T, store string) {
 		kind, source, _ := strings.Cut(store, " ")
 		addMany(t, database.Kind(kind), source, 4000)
@@ -201,6 +205,7 @@ func addMany(t *testing.T, kind database.Kind, source string, n int) {
 // An edge that could not reach the store for a while brings no write to where the site's
 // Ghost was before.
 func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
+	t.Parallel()
 	source, err := url.Parse(dbtest.PostgresSource(t))
 	if err != nil {
 		t.Fatalf("url.Parse: %v", err)
@@ -268,6 +273,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 // With another secret an edge says whose keys it cannot open, and serves the rest. The
 // operator changes the secret without an edge that cannot.
 func TestLockedSites(t *testing.T) {
+	t.Parallel()
 	store := edgetest.SQLiteStore(t)
 	one := edgetest.StartStored(t, store, "secret "+edgetest.FirstSecret)
 	one.Must(http.StatusCreated, "POST", "", `{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":"http://127.0.0.1:1","admin_key":"`+fakeAdminKey+`","webhooks":"off","reconcile":"off"}}`)
@@ -311,6 +317,7 @@ func TestLockedSites(t *testing.T) {
 // While PostgreSQL is away an edge goes on with the sites that it knows, even over a
 // reload, and sees what was changed meanwhile when it is back.
 func TestSitesWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
 	for name, away := range map[string]func(*tcpproxy.Proxy){"gone": (*tcpproxy.Proxy).Cut, "hangs": (*tcpproxy.Proxy).Hang} {
 		t.Run(name, func(t *testing.T) {
 			source, err := url.Parse(dbtest.PostgresSource(t))

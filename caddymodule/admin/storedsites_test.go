@@ -21,6 +21,7 @@ import (
 // A site that is added on one edge is live there at once, and on the others within two
 // seconds, with all that it has; and gone again as soon.
 func TestSiteIsLive(t *testing.T) {
+	t.Parallel()
 	edgetest.EachStore(t, func(t *testing.T, store string) {
 		one, two := edgetest.StartStored(t, store), edgetest.StartStored(t, store)
 		if one.Serves("daily.example") {
@@ -63,6 +64,7 @@ func TestSiteIsLive(t *testing.T) {
 // Readers notice nothing of changes: their connections stay, and while two sites
 // exchange their hosts each request is answered for one of the two.
 func TestHostsAreExchanged(t *testing.T) {
+	t.Parallel()
 	edgetest.EachStore(t, func(t *testing.T, store string) {
 		ghosts := make(map[string]string) // by site
 		for _, name := range []string{"daily", "weekly"} {
@@ -147,6 +149,7 @@ func TestHostsAreExchanged(t *testing.T) {
 // A site moves from the configuration into the store without a moment at which it is
 // not served, and keeps its members and keys.
 func TestSiteMovesIntoTheStore(t *testing.T) {
+	t.Parallel()
 	const block = "site daily {\nhosts daily.example\nplatform none\nintegration form {\nkey " + edgetest.FormKey + "\n}\n}"
 	store := edgetest.SQLiteStore(t)
 	e := edgetest.StartStored(t, store, block)
@@ -169,6 +172,7 @@ func TestSiteMovesIntoTheStore(t *testing.T) {
 
 // A CRM notices nothing while its site is changed again and again.
 func TestMembersWhileASiteChanges(t *testing.T) {
+	t.Parallel()
 	e := edgetest.StartStored(t, edgetest.SQLiteStore(t))
 	e.AddNone("daily", "daily.example")
 	key := e.AddKey("daily")
@@ -207,6 +211,7 @@ const fakeAdminKey = "65f1d4e5d6a0c10001a1b2c3:00112233445566778899aabbccddeeff0
 // A site of the configuration is not touched by one in the store that has its name or
 // its host, and the operator is told.
 func TestConfigurationWins(t *testing.T) {
+	t.Parallel()
 	store := edgetest.SQLiteStore(t)
 	one := edgetest.StartStored(t, store)
 	one.AddNone("daily", "daily.example")

@@ -51,6 +51,7 @@ func certificates(t *testing.T, storage string) (hosts []string) {
 // Strangers who ask for names that are nobody's over TLS cause neither certificates nor
 // lines in the log, and sites have theirs at the first visit.
 func TestOnlyHostsOfSitesGetCertificates(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -142,6 +143,7 @@ func visit(t *testing.T, client *http.Client, edge *caddytest.Edge, host string)
 // One block passes each request on to the platform of its site, and nothing of one
 // site is seen at another.
 func TestRequestsReachThePlatformOfTheirSite(t *testing.T) {
+	t.Parallel()
 	server := func(name string) string {
 		server := httptest.NewServer(backend(name))
 		t.Cleanup(server.Close)

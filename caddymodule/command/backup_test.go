@@ -97,6 +97,7 @@ var sizes = regexp.MustCompile(`[0-9.]+ (?:KiB|MiB)`)
 // A backup of a store that is written has all that was acknowledged before, keeps no writer
 // waiting, and Caddy goes on from it.
 func TestBackupUnderWrites(t *testing.T) {
+	t.Parallel()
 	edge := caddytest.New(t, backupConfig, nil)
 	folder := edge.Folder
 	client := &http.Client{Transport: new(http.Transport)}

@@ -11,6 +11,7 @@ import (
 
 // An export of many members takes no more memory than one of few.
 func TestExportMemory(t *testing.T) {
+	t.Parallel()
 	folder, db, _ := siteFolder(t)
 	fill := func(from, to int) {
 		t.Helper()

@@ -229,6 +229,7 @@ func TestExportToFile(t *testing.T) {
 // Anyone who waits for an export knows at once, and on a terminal sees how far it is.
 // The bar does not stand amid the members.
 func TestExportOnTerminal(t *testing.T) {
+	t.Parallel()
 	script, err := exec.LookPath("script")
 	if err != nil {
 		t.Skip("needs `script`, which runs a command on a terminal")

@@ -281,6 +281,7 @@ var validations = []struct {
 // A theme developer sees what is wrong and where, and a script knows it by the
 // exit code. No configuration is there.
 func TestManifestValidate(t *testing.T) {
+	t.Parallel()
 	caddy := caddytest.Build(t)
 	dir := themeFolder(t, map[string]string{
 		"valid/lychgate-manifest.yaml":  validManifest,
@@ -349,6 +350,7 @@ func TestManifestValidate(t *testing.T) {
 
 // Colours are for people who look at a terminal, and want them.
 func TestManifestColours(t *testing.T) {
+	t.Parallel()
 	script, err := exec.LookPath("script")
 	if err != nil {
 		t.Skip("needs `script`, which runs a command on a terminal")

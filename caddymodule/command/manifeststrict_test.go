@@ -75,6 +75,7 @@ const (
 
 // A theme developer also sees what the contract passes over, apart from its findings.
 func TestManifestStrict(t *testing.T) {
+	t.Parallel()
 	caddy := caddytest.Build(t)
 	unknownKey := "manifest_version: 1\nx-a: 1\nevent: {}\n"
 	dir := themeFolder(t, map[string]string{
@@ -165,6 +166,7 @@ func (o *output) String() string {
 
 // Anyone who edits a theme sees what each change does, until Ctrl-C.
 func TestManifestWatch(t *testing.T) {
+	t.Parallel()
 	caddy := caddytest.Build(t)
 	clock := regexp.MustCompile(`——— \d\d:\d\d:\d\d ———`)
 	const unknownKey = "NAME:2:1: strict: `event` is not a key of a manifest, so it is ignored; did you mean `events`? [event]\n" +

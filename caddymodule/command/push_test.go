@@ -166,6 +166,7 @@ func TestPushOfAnEndlessLine(t *testing.T) {
 
 // A push goes on beside a Caddy that writes to the same store, and neither loses anything.
 func TestPushBesideCaddy(t *testing.T) {
+	t.Parallel()
 	const key = "a-key-for-trying-0123456789abcdef"
 	integration := "integration crm {\nkey " + key + "\nlimit 60000 1m\n}"
 	folder, _, store := siteFolder(t, integration)

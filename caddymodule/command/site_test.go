@@ -108,6 +108,7 @@ func TestCommandsAnswerAboutTheNamedSite(t *testing.T) {
 
 // A store that does not answer is what a command waits for, and it says so.
 func TestWaitingForStore(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("net.Listen: %v", err)

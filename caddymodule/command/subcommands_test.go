@@ -12,6 +12,7 @@ import (
 
 // A typo in a script ends it, and says what to write.
 func TestUnknownCommands(t *testing.T) {
+	t.Parallel()
 	caddy := caddytest.Build(t)
 	for args, want := range map[string]string{
 		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate backup, or doctor, or inbox-button, or integration, or manifest, or members, or secret, or site, or theme, or version\n",

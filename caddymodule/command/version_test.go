@@ -47,6 +47,7 @@ func TestModuleVersion(t *testing.T) {
 }
 
 func TestVersionCommand(t *testing.T) {
+	t.Parallel()
 	binary := caddytest.Build(t)
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

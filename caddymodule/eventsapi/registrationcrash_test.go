@@ -91,6 +91,7 @@ func (c *registrants) ask(method string, reader, edge int, mayGiveUp bool) outco
 // while the edges are killed again and again. There are never more than a hundred; who was told
 // that they are registered is, and who was told that they are not is not.
 func TestKilledAmongRegistrations(t *testing.T) {
+	t.Parallel()
 	const readers, places, kills = 1000, 100, 6
 	for name, test := range map[string]struct {
 		edges int

@@ -65,6 +65,7 @@ func hammer(t *testing.T, p *edgetest.Process, writes int, unique string, crash 
 // A thousand writes, and the edge killed among them: whatever was acknowledged
 // is there.
 func TestKilledAmongWrites(t *testing.T) {
+	t.Parallel()
 	p := edgetest.StartProcess(t, edgetest.MembersConfig(edgetest.SQLiteStore(t), "none"))
 	acknowledged := hammer(t, p, 1000, "none", p.Crash, 5)
 	p.Crash()

@@ -40,6 +40,7 @@ func TestIntegrationLimit(t *testing.T) {
 
 // The limit of an integration in the store holds at once, without a reload.
 func TestStoredIntegrationLimit(t *testing.T) {
+	t.Parallel()
 	e := edgetest.StartStored(t, edgetest.SQLiteStore(t))
 	e.AddNone("daily", "news.example.com")
 	var made struct{ Key string }
