@@ -106,7 +106,8 @@ func UntilStoreOpens(t testing.TB, logFile string) {
 			return ""
 		}
 		line, _, _ := strings.Cut(after, "\n")
-		if strings.Contains(line, "connect") && !strings.Contains(line, "deadline exceeded") { // it refuses connections, or ends them
+		isLate := strings.Contains(line, "deadline exceeded") || strings.Contains(line, "i/o timeout")
+		if strings.Contains(line, "connect") && !isLate { // it refuses connections, or ends them
 			return ""
 		}
 		return "the store does not open: " + line
