@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -15,9 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/lychgate/caddy-lychgate/internal/seal"
-	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
-	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
@@ -52,7 +49,7 @@ func operations(t *testing.T) map[string][]string {
 // addStored adds a site without a platform to a store, as another edge does.
 func addStored(t *testing.T, source, name, host string) {
 	t.Helper()
-	db := edgetest.OpenDatabase(t, "postgres "+source)
+	db := edgetest.OpenDatabase(t, source)
 	store, err := sites.NewSQL(t.Context(), db, new(seal.Keyring))
 	if err == nil {
 		err = store.Add(t.Context(), sites.Site{Name: name, Hosts: []string{host}, Settings: json.RawMessage(`{"platform":{"kind":"none"}}`)})
@@ -68,15 +65,10 @@ const unreadMessage = "The sites of this server are not read yet. Try again in a
 // calendars that were told 404 would take the site for gone. Once the store was there, the edge
 // goes on with what it has read.
 func TestStoreIsAwayAtStart(t *testing.T) {
-	source, err := url.Parse(dbtest.PostgresSource(t))
-	if err != nil {
-		t.Fatalf("url.Parse: %v", err)
-	}
-	addStored(t, source.String(), "daily", "daily.example")
-	w := tcpproxy.Start(t, source.Host)
-	source.Host = w.Address
+	direct, source, w := edgetest.PostgresProxy(t)
+	addStored(t, direct, "daily", "daily.example")
 	w.Cut()
-	config := healthGlobal + "lychgate {\nstore postgres " + source.String() + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
+	config := healthGlobal + "lychgate {\nstore " + source + "\n}\n}\nhttp://:{{port}} {\ninbox_provider\nmembers_api\ntheme_manifest\nstaff_desk\nevents_api\nreverse_proxy {\ndynamic lychgate\n}\n}\n"
 	e := edgetest.StartEdge(t, nil, config)
 	admin := edgetest.AdminOf(t, e.AdminSocket)
 	eachIsUnread(e, operations(t))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
-	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -114,13 +112,8 @@ func TestStoreIsPutBack(t *testing.T) {
 // the store answers or hangs.
 func TestReloadWithStoredSites(t *testing.T) {
 	t.Parallel()
-	source, err := url.Parse(dbtest.PostgresSource(t))
-	if err != nil {
-		t.Fatalf("url.Parse: %v", err)
-	}
-	w := tcpproxy.Start(t, source.Host)
-	source.Host = w.Address
-	e := edgetest.StartStored(t, "postgres "+source.String())
+	_, source, w := edgetest.PostgresProxy(t)
+	e := edgetest.StartStored(t, source)
 	e.AddNone("daily", "daily.example")
 	config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
 	if err != nil {
@@ -206,10 +199,7 @@ func addMany(t *testing.T, kind database.Kind, source string, n int) {
 // Ghost was before.
 func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	t.Parallel()
-	source, err := url.Parse(dbtest.PostgresSource(t))
-	if err != nil {
-		t.Fatalf("url.Parse: %v", err)
-	}
+	direct, source, w := edgetest.PostgresProxy(t)
 	type received struct{ old, fresh atomic.Int64 }
 	var got received
 	fake := func(created *atomic.Int64, isAway *atomic.Bool) string {
@@ -229,10 +219,8 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	var away atomic.Bool
 	away.Store(true)
 	old, fresh := fake(&got.old, nil), fake(&got.fresh, &away)
-	one := edgetest.StartStored(t, "postgres "+source.String(), "secret "+edgetest.FirstSecret)
-	w := tcpproxy.Start(t, source.Host)
-	source.Host = w.Address
-	two := edgetest.StartStored(t, "postgres "+source.String(), "secret "+edgetest.FirstSecret)
+	one := edgetest.StartStored(t, direct, "secret "+edgetest.FirstSecret)
+	two := edgetest.StartStored(t, source, "secret "+edgetest.FirstSecret)
 	one.Must(http.StatusCreated, "POST", "", fmt.Sprintf(`{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, old, fakeAdminKey))
 	key := one.AddKey("daily")
 	wait.Until(t, func() string {
@@ -320,14 +308,9 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(*tcpproxy.Proxy){"gone": (*tcpproxy.Proxy).Cut, "hangs": (*tcpproxy.Proxy).Hang} {
 		t.Run(name, func(t *testing.T) {
-			source, err := url.Parse(dbtest.PostgresSource(t))
-			if err != nil {
-				t.Fatalf("url.Parse: %v", err)
-			}
-			direct := edgetest.StartStored(t, "postgres "+source.String())
-			w := tcpproxy.Start(t, source.Host)
-			source.Host = w.Address
-			e := edgetest.StartStored(t, "postgres "+source.String())
+			store, source, w := edgetest.PostgresProxy(t)
+			direct := edgetest.StartStored(t, store)
+			e := edgetest.StartStored(t, source)
 			direct.AddNone("daily", "daily.example")
 			wait.Until(t, func() string {
 				if !e.Serves("daily.example") {

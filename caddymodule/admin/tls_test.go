@@ -98,7 +98,7 @@ https://:{{port}} {
 				}
 			}
 			after := edgetest.ReadLog(t, edge.LogFile)
-			if n := strings.Count(string(after[len(before):]), "nobody-"); n > 0 {
+			if n := strings.Count(after[len(before):], "nobody-"); n > 0 {
 				t.Errorf("%d lines of the log are about names that are nobody's", n)
 			}
 			for _, host := range []string{"news.example.com", "NEWS.example.com", "xn--bcher-kva.example"} {

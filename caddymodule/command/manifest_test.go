@@ -1,10 +1,6 @@
 package command_test
 
 import (
-	"archive/zip"
-	"bytes"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -42,16 +39,7 @@ func themeFolder(t *testing.T, files map[string]string) string {
 // zipped makes a zip of one file.
 func zipped(t *testing.T, name, text string) string {
 	t.Helper()
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	file, err := w.Create(name)
-	if err == nil {
-		_, err = io.WriteString(file, text)
-	}
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatalf("errors.Join: %v", err)
-	}
-	return out.String()
+	return string(edgetest.ZipThemeWith(t, t.TempDir(), "", map[string]string{name: text}))
 }
 
 const (

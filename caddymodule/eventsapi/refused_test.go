@@ -3,19 +3,15 @@ package eventsapi_test
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
-	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -49,24 +45,11 @@ func TestEventsAreForEditors(t *testing.T) {
 // Readers of a site get what is published. While the store is away they get what was there, and are told to come again
 // for all else.
 func TestReadersEventsWhileTheStoreIsAway(t *testing.T) {
-	address := dbtest.PostgresSource(t)
-	db, err := database.Open(t.Context(), database.Postgres, address)
-	if err == nil {
-		err = eventstest.Fill(t.Context(), db, "daily", 1, 500)
+	direct, store, w := edgetest.PostgresProxy(t)
+	if err := eventstest.Fill(t.Context(), edgetest.OpenDatabase(t, direct), "daily", 1, 500); err != nil {
+		t.Fatalf("eventstest.Fill: %v", err)
 	}
-	if err == nil {
-		err = db.Close()
-	}
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	source, err := url.Parse(address)
-	if err != nil {
-		t.Fatalf("url.Parse: %v", err)
-	}
-	w := tcpproxy.Start(t, source.Host)
-	source.Host = w.Address
-	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig("postgres "+source.String(), "http://127.0.0.1:9", edgetest.AnAdminKey, "120 1m"))
+	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(store, "http://127.0.0.1:9", edgetest.AnAdminKey, "120 1m"))
 	ask := func(method, path string, header ...string) edgetest.Response {
 		t.Helper()
 		return e.Do(method, "/ghost/lychgate/events"+path, header...)

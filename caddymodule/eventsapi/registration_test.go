@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -129,7 +127,6 @@ func TestReadersRegisterWithGhost(t *testing.T) {
 	r.haveLabels()
 	r.areKnownWhileGhostHangs()
 	r.askForMail()
-	r.makeUpSessions()
 	r.askTooMuch()
 }
 
@@ -350,30 +347,6 @@ func (r *readers) askForMail() {
 			r.T.Errorf("a mail, %s: %v, want %d %s", step.name, got, step.status, step.state)
 		}
 	}
-}
-
-// makeUpSessions is about a stranger: for an address, Ghost is asked about 30 sessions a minute.
-func (r *readers) makeUpSessions() {
-	var asked atomic.Int64
-	r.p.Begin(func(p *edgetest.GhostProxy, w http.ResponseWriter, request *http.Request) {
-		if strings.HasPrefix(request.URL.Path, "/members/") {
-			asked.Add(1)
-		}
-		p.Ghost.ServeHTTP(w, request)
-	})
-	defer r.p.Fix()
-	refused, began := 0, time.Now()
-	for n := range 100 {
-		session := fmt.Sprintf("ghost-members-ssr=x%d; ghost-members-ssr.sig=y", n)
-		if got := r.ask("GET", r.free, session, "X-Forwarded-For", "198.51.100.7"); got.Status == 429 {
-			refused++
-		}
-	}
-	most := 30 * (1 + int(time.Since(began)/time.Minute))
-	if asked.Load() > int64(most) || refused < 100-most {
-		r.T.Errorf("Ghost was asked %d times, and %d requests were refused; want %d at most, and the others", asked.Load(), refused, most)
-	}
-	r.expect(200, "a guest at that address", r.ask("GET", r.free, "", "X-Forwarded-For", "198.51.100.7").Response)
 }
 
 func (r *readers) askTooMuch() {

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 )
@@ -21,7 +19,7 @@ import (
 const readersConfig = `{
 	{{global}}
 	lychgate {
-		store sqlite %s
+		store %s
 		site daily {
 			hosts localhost
 			platform ghost http://127.0.0.1:9 {
@@ -45,18 +43,11 @@ const readersConfig = `{
 // Clients that request long lists, each another one, and do not read the responses take little memory,
 // and keep nobody else from a response.
 func TestSlowReadersOfEvents(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lychgate.db")
-	db, err := database.Open(t.Context(), database.SQLite, path)
-	if err == nil {
-		err = eventstest.Fill(t.Context(), db, "daily", 1000, 30_000)
+	store := edgetest.SQLiteStore(t)
+	if err := eventstest.Fill(t.Context(), edgetest.OpenDatabase(t, store), "daily", 1000, 30_000); err != nil {
+		t.Fatalf("eventstest.Fill: %v", err)
 	}
-	if err == nil {
-		err = db.Close()
-	}
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	e := edgetest.StartEdge(t, nil, fmt.Sprintf(readersConfig, path, edgetest.FormKey))
+	e := edgetest.StartEdge(t, nil, fmt.Sprintf(readersConfig, store, edgetest.FormKey))
 	if got := e.Do("GET", "/ghost/lychgate/events?limit=1"); !strings.Contains(got.Body, `"total":1000,"next":1,`) {
 		t.Fatalf("got %v, want body with %s", got, `"total":1000,"next":1,`)
 	}

@@ -1,14 +1,12 @@
 package membersapi_test
 
 import (
-	"net/url"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
@@ -18,14 +16,9 @@ import (
 func TestPostgresAway(t *testing.T) {
 	for name, away := range map[string]func(*tcpproxy.Proxy){"gone": (*tcpproxy.Proxy).Cut, "hangs": (*tcpproxy.Proxy).Hang} {
 		t.Run(name, func(t *testing.T) {
-			source, err := url.Parse(dbtest.PostgresSource(t))
-			if err != nil {
-				t.Fatalf("url.Parse: %v", err)
-			}
+			_, source, w := edgetest.PostgresProxy(t)
 			p := edgetest.StartGhostProxy(t, "postgres-"+name)
-			w := tcpproxy.Start(t, source.Host)
-			source.Host = w.Address
-			e, admin := startFaultEdge(t, "postgres "+source.String(), p)
+			e, admin := startFaultEdge(t, source, p)
 			anna, bert, carl := edgetest.Person{p.Email("anna"), "Anna", []string{"a"}}, edgetest.Person{p.Email("bert"), "Bert", []string{"b"}}, edgetest.Person{p.Email("carl"), "Carl", []string{"c"}}
 			for _, who := range []edgetest.Person{anna, bert} {
 				followInGhost(e, p, []step{{"POST", "", edgetest.BodyOf(who), edgetest.ResponseOf(who, "created")}})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
-	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -149,13 +146,8 @@ func TestHomepageWhileGhostFails(t *testing.T) {
 // While the store is away nothing is chosen, which is said, and Ghost's own admin works.
 func TestHomepageWhilePostgresIsAway(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	source, err := url.Parse(dbtest.PostgresSource(t))
-	if err != nil {
-		t.Fatalf("url.Parse: %v", err)
-	}
-	w := tcpproxy.Start(t, source.Host)
-	source.Host = w.Address
-	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig("postgres "+source.String(), ghost, key)), key)
+	_, source, w := edgetest.PostgresProxy(t)
+	h := edgetest.NewHomepage(t, edgetest.StartEdge(t, nil, edgetest.HomepageConfig(source, ghost, key)), key)
 	one := h.AddPost("One", 1)
 	h.Change("PUT", "/hero/lead", `{"post":"`+one+`"}`)
 

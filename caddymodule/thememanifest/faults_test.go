@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -18,12 +17,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
-	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -31,17 +28,12 @@ import (
 // is told what is wrong with it, and that it has to be uploaded again.
 func TestUploadWhilePostgresIsAway(t *testing.T) {
 	ghost, key := ghosttest.Real(t)
-	source, err := url.Parse(dbtest.PostgresSource(t))
-	if err != nil {
-		t.Fatalf("url.Parse: %v", err)
-	}
+	_, source, w := edgetest.PostgresProxy(t)
 	git := gittest.New(t)
 	git.Init("theme")
 	git.Commit("theme", map[string]string{"lychgate-manifest.yaml": edgetest.CleanManifest("git")})
 	theme := "away-" + edgetest.GUIDLike()
-	w := tcpproxy.Start(t, source.Host)
-	source.Host = w.Address
-	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig("postgres "+source.String(), ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
+	e := edgetest.StartEdge(t, nil, edgetest.ThemesConfig(source, ghost, key, "theme "+theme+" {\nrepository "+git.Start()+"/theme {\ntoken "+gittest.Token+"\n}\n}"))
 	owner := e.SignIn(edgetest.GhostOwner)
 	e.UploadTheme(theme, edgetest.SourceZip(t, "", edgetest.CleanManifest("A")), "Cookie", owner)
 

@@ -1,7 +1,6 @@
 package thememanifest_test
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"io/fs"
@@ -29,15 +28,7 @@ func (o ownersTheme) ask(method, path string) edgetest.Response {
 // sectionName is "" while there are no slots.
 func (o ownersTheme) sectionName() string {
 	o.T.Helper()
-	reply := o.ask("GET", themesPath+"/"+o.theme+"/curation")
-	if reply.Status == 404 {
-		return ""
-	}
-	var curation struct{ Sections []struct{ Name string } }
-	if err := json.Unmarshal([]byte(reply.Body), &curation); err != nil || len(curation.Sections) != 1 {
-		o.T.Fatalf("got %v, %v, want no error, 1 section", reply, err)
-	}
-	return curation.Sections[0].Name
+	return edgetest.Section(o.Edge, o.theme, o.owner)
 }
 
 // The whole way of a theme: the owner's browser, Caddy, a real Ghost, the store.
@@ -127,7 +118,7 @@ func (o ownersTheme) isRefusedByGhost() {
 		"not a zip":             {o.theme + ".zip", "not a zip"},
 		"not called so":         {o.theme + ".tar", string(zipped)},
 		"cut off":               {o.theme + ".zip", string(zipped[:len(zipped)/2])},
-		"not a theme":           {o.theme + ".zip", string(zipOfOne(o.T, "lychgate-manifest.yaml", edgetest.CleanManifest("Z")))},
+		"not a theme":           {o.theme + ".zip", string(edgetest.ZipThemeWith(o.T, o.T.TempDir(), "", map[string]string{"lychgate-manifest.yaml": edgetest.CleanManifest("Z")}))},
 	} {
 		reply, err := o.Upload(edgetest.UploadPath, refused.file, strings.NewReader(refused.zip), "Cookie", o.owner)
 		if err != nil || reply.Status < 400 || strings.Contains(reply.Body, "_errors") {
@@ -274,18 +265,4 @@ func TestTwoThemesInAZip(t *testing.T) {
 	if response := e.Do("DELETE", "/ghost/api/admin/themes/"+theme+"/", "Cookie", owner, "Origin", url); response.Status != 204 {
 		t.Errorf("got %v, want status 204", response)
 	}
-}
-
-func zipOfOne(t testing.TB, name, text string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	content, err := w.Create(name)
-	if err == nil {
-		_, err = content.Write([]byte(text))
-	}
-	if err != nil || w.Close() != nil {
-		t.Fatalf("zipping the theme: %v", err)
-	}
-	return out.Bytes()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
+	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 )
 
 // This file starts edges with sites in the store.
@@ -126,6 +128,19 @@ func (e *StoredEdge) Serves(host string) bool {
 func EachStore(t *testing.T, test func(t *testing.T, store string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLiteStore(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, "postgres "+dbtest.PostgresSource(t)) })
+}
+
+// PostgresProxy is the option store for a new database of PostgreSQL, directly and by a proxy that can be cut.
+func PostgresProxy(t testing.TB) (direct, store string, proxy *tcpproxy.Proxy) {
+	t.Helper()
+	direct = dbtest.PostgresSource(t)
+	source, err := url.Parse(direct)
+	if err != nil {
+		t.Fatalf("url.Parse: %v", err)
+	}
+	proxy = tcpproxy.Start(t, source.Host)
+	source.Host = proxy.Address
+	return "postgres " + direct, "postgres " + source.String(), proxy
 }
 
 // Load gives the running Caddy another Caddyfile.
