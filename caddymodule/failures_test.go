@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
@@ -59,9 +60,7 @@ func TestMembersFailuresOfEachMethod(t *testing.T) {
 		t.Errorf("after refused changes: %v", got)
 	}
 	db := edgetest.OpenDatabase(t, store)
-	if _, err := db.Write.ExecContext(t.Context(), "DROP TABLE members"); err != nil {
-		t.Fatalf("db.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, "DROP TABLE members")
 	each("a broken store", edgetest.FormKey, exchange.JSON(500, `{"success":false,"message":"Internal error.","code":"internal_error"}`))
 }
 

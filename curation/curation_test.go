@@ -218,9 +218,7 @@ func syncAll(t *testing.T, c *Curator) {
 // expire has all leases run out.
 func expire(t *testing.T, db *database.DB) {
 	t.Helper()
-	if _, err := db.Write.ExecContext(t.Context(), "UPDATE work SET leased_until = 0"); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, "UPDATE work SET leased_until = 0")
 }
 
 var errDead = errors.New("the process has ended")

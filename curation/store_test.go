@@ -106,10 +106,8 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 		if err := (database.Schema{Name: Schema.Name, Files: earlier}).Migrate(t.Context(), db); err != nil {
 			t.Fatalf("(database.Schema{Name: Schema.Name, Files: earlier}).Migrate: %v", err)
 		}
-		if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO curation_moves (site, identity, tag, post, revision, wanted_at, due_at, tries, problem)
-			VALUES ('daily', 'hash-hero', '#Hero', '2', 1, 5, 6, 3, 'It is down.')`); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
-		}
+		dbtest.Exec(t, db, `INSERT INTO curation_moves (site, identity, tag, post, revision, wanted_at, due_at, tries, problem)
+			VALUES ('daily', 'hash-hero', '#Hero', '2', 1, 5, 6, 3, 'It is down.')`)
 		newCurator(t, db, nil)
 		text, err := migrations.ReadFile("migrations/00003_work.sql")
 		if err != nil {
@@ -117,9 +115,7 @@ func TestUpgradeOfPendingMoves(t *testing.T) {
 		}
 		_, down, _ := strings.Cut(string(text), "-- +goose Down") // taken back, as the page on deployment says, and made again
 		for statement := range strings.SplitSeq(strings.TrimSpace(down)+"\nDELETE FROM migrations_curation WHERE version_id = 3", ";\n") {
-			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("running %s: %v", statement, err)
-			}
+			dbtest.Exec(t, db, statement)
 		}
 		w := newPlatform(map[string][]string{"1": {"#Hero"}, "2": nil})
 		c := start(t, db, w)

@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
@@ -219,9 +220,7 @@ func TestEventsThatAreNotTried(t *testing.T) {
 		t.Fatalf("database.Open: %v", err)
 	}
 	defer db.Close()
-	if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM migrations_members WHERE version_id > 1"); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, "DELETE FROM migrations_members WHERE version_id > 1")
 	for name, test := range map[string]struct {
 		url   string
 		off   bool

@@ -55,9 +55,7 @@ func TestUnwritableStoresAreReported(t *testing.T) {
 			}
 		}
 		for _, statement := range statements {
-			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("db.Write.ExecContext: %v", err)
-			}
+			dbtest.Exec(t, db, statement)
 		}
 	}
 	lite("good.db")

@@ -21,6 +21,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
@@ -100,9 +101,7 @@ func (s *storedEdges) end(e *edge.Edge) {
 
 func (s *storedEdges) exec(statement string) {
 	s.t.Helper()
-	if _, err := s.db.Write.ExecContext(s.t.Context(), statement); err != nil {
-		s.t.Fatalf("%s: %v", statement, err)
-	}
+	dbtest.Exec(s.t, s.db, statement)
 }
 
 // A reload with a hundred thousand sites would keep readers waiting if it read all of them again.

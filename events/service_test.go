@@ -81,9 +81,7 @@ func (r *bench) sync(id string) {
 // exec changes the store behind the service's back.
 func (r *bench) exec(query string, args ...any) {
 	r.t.Helper()
-	if _, err := r.store.db.Write.ExecContext(r.t.Context(), query, args...); err != nil {
-		r.t.Fatalf("r.store.db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(r.t, r.store.db, query, args...)
 }
 
 // enqueue has an event be pending, or with a time, be checked then.
@@ -125,9 +123,7 @@ func benchWith(t *testing.T, store *SQL, kept Store, h *platformtest.Platform) *
 	if _, _, err := store.ClaimPoll(t.Context(), "daily", pollInterval); err != nil {
 		t.Fatalf("store.ClaimPoll: %v", err)
 	}
-	if _, err := store.db.Write.ExecContext(t.Context(), `UPDATE events_sites SET looked_at = $1 WHERE site = 'daily'`, store.Now().Add(time.Hour).UnixMilli()); err != nil {
-		t.Fatalf("store.db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, store.db, `UPDATE events_sites SET looked_at = $1 WHERE site = 'daily'`, store.Now().Add(time.Hour).UnixMilli())
 	r := idleBench(t, store, kept, h)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -137,9 +137,7 @@ func TestMonthsOfWholeDays(t *testing.T) {
 		berlin := want[*time.Location](t)(time.LoadLocation("Europe/Berlin"))
 		for _, version := range []string{"this version", "an earlier version"} {
 			if version == "an earlier version" {
-				if _, err := db.Write.ExecContext(t.Context(), `UPDATE events SET day_from = NULL, day_until = NULL`); err != nil {
-					t.Fatalf("db.Write.ExecContext: %v", err)
-				}
+				dbtest.Exec(t, db, `UPDATE events SET day_from = NULL, day_until = NULL`)
 				store = want[*SQL](t)(NewSQL(t.Context(), db))
 			}
 			for month, wanted := range map[string][]string{"2100-05": {"3", "2", "4"}, "2100-06": {"3", "1"}, "2100-07": nil} {

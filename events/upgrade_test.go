@@ -44,12 +44,10 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		const content, shape = `{"event_date": "2031-05-01", "name": "Party"}`, `{"label": "Webinar", "fields": ["name", "event_date"]}`
 		add := func(id, status, post string, due any, wanted, tries, late int64) {
 			t.Helper()
-			if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO events (site, id, theme, type, content, status, revision, created_at, updated_at, shape, post_id, post,
+			dbtest.Exec(t, db, `INSERT INTO events (site, id, theme, type, content, status, revision, created_at, updated_at, shape, post_id, post,
 				due_at, wanted_at, tries, problem, holder, leased_until, late_at, name, starts_at, over_at, public)
 				VALUES ('daily', $1, 'solo', 'webinar', $2, $3, 1, 0, 0, $4, '', $5, $6, $7, $8, 'It is down.', '', 0, $9, 'party', 0, 0, '')`,
-				id, content, status, shape, post, due, wanted, tries, late); err != nil {
-				t.Fatalf("db.Write.ExecContext: %v", err)
-			}
+				id, content, status, shape, post, due, wanted, tries, late)
 		}
 		far := time.Now().Add(time.Hour).UnixMilli()
 		add("pending", "published", "{}", far, 5, 2, 0)

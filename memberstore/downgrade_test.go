@@ -28,9 +28,7 @@ func TestDowngradeAsDocumented(t *testing.T) {
 		if _, err := NewSQL(t.Context(), db); err != nil {
 			t.Fatalf("NewSQL: %v", err)
 		}
-		if _, err := db.Write.ExecContext(t.Context(), statements); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
-		}
+		dbtest.Exec(t, db, statements)
 		check := func(has int64) {
 			t.Helper()
 			got, err := Schema.Version(t.Context(), db)

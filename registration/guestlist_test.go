@@ -440,9 +440,7 @@ func TestUpgradeOfRegistrations(t *testing.T) {
 		}
 		statements = append(statements, `DELETE FROM migrations_events WHERE version_id >= 5`)
 		for _, statement := range statements {
-			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("running %s: %v", statement, err)
-			}
+			dbtest.Exec(t, db, statement)
 		}
 		if err := events.Schema.Migrate(t.Context(), db); err != nil {
 			t.Fatalf("events.Schema.Migrate: %v", err)

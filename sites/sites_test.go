@@ -202,9 +202,7 @@ func TestRemovedSitesFreeTheirHosts(t *testing.T) {
 		if err := store.Add(t.Context(), site("daily")); !errors.Is(err, ErrLeaving) {
 			t.Errorf("purged by the one that claimed an earlier one: %v", err)
 		}
-		if _, err := db.Write.ExecContext(t.Context(), `UPDATE sites SET labels = ' acme ' WHERE name = 'daily'`); err != nil { // as an edge of an earlier release leaves it
-			t.Fatalf("db.Write.ExecContext: %v", err)
-		}
+		dbtest.Exec(t, db, `UPDATE sites SET labels = ' acme ' WHERE name = 'daily'`) // as an edge of an earlier release leaves it
 		must(t, store.MarkPurged(t.Context(), mine))
 		var labels string
 		must(t, store.db.Read.QueryRowContext(t.Context(), `SELECT labels FROM sites WHERE name = 'daily'`).Scan(&labels))

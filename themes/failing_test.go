@@ -49,9 +49,7 @@ func TestUnreadableRepositoriesAreFound(t *testing.T) {
 
 		// The version before saves or clears the theme, and does not know that it could not be read.
 		for _, change := range []string{"updated_at = unread_at", "updated_at = 0, manifest = NULL, findings = NULL"} {
-			if _, err := db.Write.ExecContext(t.Context(), "UPDATE themes SET begun = begun + 1, changed = begun + 1, "+change); err != nil {
-				t.Fatalf("db.Write.ExecContext: %v", err)
-			}
+			dbtest.Exec(t, db, "UPDATE themes SET begun = begun + 1, changed = begun + 1, "+change)
 			unread()
 			refresh(problem)
 			unread(failing)

@@ -27,9 +27,7 @@ func open(t testing.TB, db *database.DB) *trouble.Store {
 
 func execute(t testing.TB, db *database.DB, statement string, args ...any) {
 	t.Helper()
-	if _, err := db.Write.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	dbtest.Exec(t, db, statement, args...)
 }
 
 const (

@@ -60,9 +60,7 @@ func TestRehearsalFindsLostAndDoubledWrites(t *testing.T) {
 		`UPDATE events SET status = 'draft', content = '{"name":"Save 0"}' WHERE id = '` + eventID(0) + `'`,
 		`UPDATE events SET status = 'draft', content = '{"name":"Save 3"}' WHERE id = '` + eventID(1) + `'`,
 	} {
-		if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		dbtest.Exec(t, db, statement)
 	}
 	got, err := p.compare(t.Context(), f, db)
 	if err != nil {

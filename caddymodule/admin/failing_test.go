@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -118,9 +119,7 @@ func TestFailingAtThisEdge(t *testing.T) {
 	const addMember = `INSERT INTO members (guid, site, email, email_key, name, note, subscribed, labels, newsletters, status, created_at, updated_at,
 		version, applied, deleted, sent_email, sent_key, sent_at, unanswered_at, attempts, next_attempt, problem, lease_owner, lease_until)
 		VALUES ('g', 'daily', 'a@b.c', 'a@b.c', '', '', TRUE, '[]', 'null', 'free', 1, 1, 2, 1, FALSE, '', '', 0, 0, 0, 1, '', '', 0)`
-	if _, err := db.Write.ExecContext(t.Context(), addMember); err != nil {
-		t.Fatalf("%s: %v", addMember, err)
-	}
+	dbtest.Exec(t, db, addMember)
 	a.Load(sitesConfig("sqlite "+file, "another-secret-0123456789abcdef0123456789"))
 	a.follow(t, []sitesStep{
 		{"locked", "GET", "/lychgate/sites?state=keys_locked", "", given(200, `{"sites":[{"name":"daily","reasons":[{"state":"keys_locked",`+

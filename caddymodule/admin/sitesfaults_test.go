@@ -56,11 +56,9 @@ func TestPendingPostsOnAdminAPI(t *testing.T) {
 	store := edgetest.SQLiteStore(t)
 	a := startSitesAdmin(t, sitesConfig(store, sealingSecret))
 	db := edgetest.OpenDatabase(t, store)
-	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
+	dbtest.Exec(t, db, `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
 		VALUES ('fixed', 'events', 'e1', 'Party', $1, 4102444800000, 2, 'It is down.', 1, '', 0), ('fixed', 'curation', 'hash-hero', '#hero', $1, NULL, 1, 'No.', 1, '', 0)`,
-		time.Now().UnixMilli()); err != nil { // what was refused long ago is purged
-		t.Fatalf("db.ExecContext: %v", err)
-	}
+		time.Now().UnixMilli()) // what was refused long ago is purged
 	const (
 		pending = `{"fixed":{"pending":{"events":1,"members":0},"items":[{"kind":"events","key":"e1","since":"TIME","attempts":2,"reason":"It is down.","next_attempt":"TIME"}]`
 		refused = `,"refused":[{"kind":"curation","key":"hash-hero","since":"TIME","attempts":1,"reason":"No."}]`
@@ -206,9 +204,7 @@ func TestSitesOfABrokenStore(t *testing.T) {
 	a.add(`{"name":"daily","hosts":["news.example.com"],` + noGhost + `}`)
 	db := edgetest.OpenDatabase(t, store)
 	for _, table := range []string{"site_hosts", "sites", "members", "work"} {
-		if _, err := db.Write.ExecContext(t.Context(), "DROP TABLE "+table); err != nil {
-			t.Fatalf("db.ExecContext: %v", err)
-		}
+		dbtest.Exec(t, db, "DROP TABLE "+table)
 	}
 	for _, r := range slices.Concat(sitesRequests, besideSites) {
 		got := a.ask(r.method, r.path, r.body)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -91,9 +92,7 @@ func TestStoreIsPutBack(t *testing.T) {
 		e.AddNone("daily", "daily.example")
 		e.AddNone("weekly", "weekly.example")
 		for _, statement := range []string{"DELETE FROM sites WHERE name = 'weekly'", "UPDATE site_revisions SET revision = 1"} {
-			if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("db.Write.ExecContext: %v", err)
-			}
+			dbtest.Exec(t, db, statement)
 		}
 		wait.Until(t, func() string {
 			if e.Serves("weekly.example") {
@@ -223,12 +222,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	two := edgetest.StartStored(t, source, "secret "+edgetest.FirstSecret)
 	one.Must(http.StatusCreated, "POST", "", fmt.Sprintf(`{"name":"daily","hosts":["daily.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, old, fakeAdminKey))
 	key := one.AddKey("daily")
-	wait.Until(t, func() string {
-		if !two.Serves("daily.example") {
-			return "not live"
-		}
-		return ""
-	})
+	two.UntilServed("daily.example")
 	const rounds = 5
 	for round := range rounds {
 		w.Cut()
@@ -312,12 +306,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 			direct := edgetest.StartStored(t, store)
 			e := edgetest.StartStored(t, source)
 			direct.AddNone("daily", "daily.example")
-			wait.Until(t, func() string {
-				if !e.Serves("daily.example") {
-					return "not live"
-				}
-				return ""
-			})
+			e.UntilServed("daily.example")
 			away(w)
 			direct.AddNone("weekly", "weekly.example")
 			config, err := os.ReadFile(filepath.Join(e.Folder, "Caddyfile"))
@@ -331,12 +320,7 @@ func TestSitesWhileTheStoreIsAway(t *testing.T) {
 				t.Errorf("a member: %d %s", status, text)
 			}
 			w.Fix()
-			wait.Until(t, func() string {
-				if !e.Serves("daily.example") || !e.Serves("weekly.example") {
-					return "not live"
-				}
-				return ""
-			})
+			e.UntilServed("daily.example", "weekly.example")
 			key := direct.AddKey("daily")
 			wait.Until(t, func() string {
 				if status, text := e.Get("daily.example", "/integration/members/joe@example.com", "Authorization", "Bearer "+key); status != http.StatusNotFound || !strings.Contains(text, "Member not found.") {

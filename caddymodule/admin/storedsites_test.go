@@ -31,12 +31,7 @@ func TestSiteIsLive(t *testing.T) {
 		if !one.Serves("daily.example") || !one.Serves("xn--bcher-kva.example:8080") {
 			t.Errorf("right after it was added: got daily.example %t, xn--bcher-kva.example %t, want both served", one.Serves("daily.example"), one.Serves("xn--bcher-kva.example:8080"))
 		}
-		wait.Until(t, func() string {
-			if !two.Serves("daily.example") {
-				return "not live on the other edge"
-			}
-			return ""
-		})
+		two.UntilServed("daily.example")
 		key := one.AddKey("daily")
 		status, text := two.Send("POST", "daily.example", "/integration/members", `{"email":"joe@example.com"}`, "Authorization", "Bearer "+key)
 		if status != http.StatusCreated && status != http.StatusOK || !strings.Contains(text, `"success":true`) {
@@ -77,12 +72,7 @@ func TestHostsAreExchanged(t *testing.T) {
 			one.Must(http.StatusCreated, "POST", "", fmt.Sprintf(
 				`{"name":%q,"hosts":["%s.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, name, name, address, fakeAdminKey))
 		}
-		wait.Until(t, func() string {
-			if !two.Serves("daily.example") || !two.Serves("weekly.example") {
-				return "not live on the other edge"
-			}
-			return ""
-		})
+		two.UntilServed("daily.example", "weekly.example")
 		var connections, requests atomic.Int64
 		trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 			if !info.Reused {

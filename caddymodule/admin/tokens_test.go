@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -111,10 +112,8 @@ func TestAdminTokens(t *testing.T) {
 		t.Errorf("a site of the token's own: got %d %s, want 201 %s", status, text, mine)
 	}
 	db := edgetest.OpenDatabase(t, "sqlite "+store)
-	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
-		VALUES ('theirs', 'event', 'gala', 'Gala', 1, $1, NULL, 1, 'It is refused.', '', 0, '')`, time.Now().UnixMilli()); err != nil { // what was refused long ago is purged
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ('theirs', 'event', 'gala', 'Gala', 1, $1, NULL, 1, 'It is refused.', '', 0, '')`, time.Now().UnixMilli()) // what was refused long ago is purged
 	a.hidesTenant(t)
 
 	const gala = "/lychgate/pending?site=theirs&kind=event&key=gala"
@@ -145,10 +144,8 @@ func TestAdminTokens(t *testing.T) {
 		}
 	}
 
-	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
-		VALUES ('theirs', 'event', 'ball', 'Ball', 1, 1, 9000000000000, 1, '', '', 0, '')`); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ('theirs', 'event', 'ball', 'Ball', 1, 1, 9000000000000, 1, '', '', 0, '')`)
 	for _, path := range []string{"/lychgate/pending", "/lychgate/members/behind", sites + "?state=failing"} { // over all sites
 		if status, text := a.askWith(edgetest.AcmeToken, "GET", path, ""); status != 200 || strings.Contains(text, "theirs") || strings.Contains(text, "fixed") {
 			t.Errorf("%s: got %d %s, want 200, and nothing of another tenant and of the configuration", path, status, text)
@@ -261,9 +258,7 @@ func (a *sitesAdmin) hidesTwin(t *testing.T, db *database.DB) {
 		"history":      `history (site, kind, thing, at, id, editor, name, did, about) VALUES ($1, 'event', 'x', 0, 0, 'x', 'Ada', 'created', '')`,
 		"registration": `registrations (site, event, member, email, name, search, registered_at) VALUES ($1, 'x', 'x', 'ada@example.com', 'Ada', 'ada', 0)`,
 	} {
-		if _, err := db.Write.ExecContext(t.Context(), "INSERT INTO "+row, name); err != nil {
-			t.Fatalf("db.Write.ExecContext: %v", err)
-		}
+		dbtest.Exec(t, db, "INSERT INTO "+row, name)
 		ask("adding a site of which a "+name+" is kept", "POST", sites, `{"name":"`+name+`","hosts":["earlier.example"],`+noGhost+`}`, 409, "")
 	}
 	if status, text := a.askWith(edgetest.OperatorToken, "POST", sites, strings.Replace(twin, "}", `},"labels":["acme"]`, 1)); status != 201 {

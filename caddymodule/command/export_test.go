@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -208,9 +209,7 @@ func TestExportToFile(t *testing.T) {
 	}
 	check(exportedCSV)
 
-	if _, err := db.Write.ExecContext(t.Context(), "UPDATE members SET labels = '[' WHERE guid = 'guid-2'"); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, "UPDATE members SET labels = '[' WHERE guid = 'guid-2'")
 	if diff := cmp.Diff(ran{"", exporting + "Error: listing members: unexpected end of JSON input\n", 1}, run("members.csv")); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/contacts"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )
 
@@ -26,9 +27,7 @@ func TestSiteListFailing(t *testing.T) {
 	at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC).UnixMilli()
 	for site, responded := range map[string]int64{"daily": at - 1000, "weekly": 0, "gone": 0} {
 		const add = `INSERT INTO contacts (site, outcome, since, problem, responded_at, asked_at) VALUES ($1, 'rejected', $2, 'Ghost answers 401', $3, $2)`
-		if _, err := db.Write.ExecContext(t.Context(), add, site, at, responded); err != nil {
-			t.Fatalf("%s: %v", add, err)
-		}
+		dbtest.Exec(t, db, add, site, at, responded)
 	}
 	follow(t, folder, []command{
 		{"site list --failing", "", ran{"NAME    STATE         SINCE                    LAST CONTACT             PROBLEM\n" +

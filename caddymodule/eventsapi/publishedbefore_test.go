@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
@@ -52,9 +53,7 @@ func TestEventPublishedBefore(t *testing.T) {
 
 	db := edgetest.OpenDatabase(t, store)
 	for _, statement := range []string{`UPDATE events SET post = json_remove(post, '$.page')`, `UPDATE events_sites SET looked_at = 0`} {
-		if _, err := db.Write.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: ExecContext: %v", statement, err)
-		}
+		dbtest.Exec(t, db, statement)
 	}
 	var after map[string]any
 	wait.Until(t, func() string {

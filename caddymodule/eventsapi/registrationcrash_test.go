@@ -118,10 +118,8 @@ func TestKilledAmongRegistrations(t *testing.T) {
 			if err := eventstest.Fill(t.Context(), db, "daily", 1, 500); err != nil {
 				t.Fatalf("eventstest.Fill: %v", err)
 			}
-			if _, err := db.Write.ExecContext(t.Context(), `UPDATE events SET content = $1, shape = '{"fields":["access","max_attendees"]}'`,
-				fmt.Sprintf(`{"access":"free","max_attendees":%d}`, places)); err != nil {
-				t.Fatalf("db.Write.ExecContext: %v", err)
-			}
+			dbtest.Exec(t, db, `UPDATE events SET content = $1, shape = '{"fields":["access","max_attendees"]}'`,
+				fmt.Sprintf(`{"access":"free","max_attendees":%d}`, places))
 
 			told := make([]outcome, readers)
 			next := make(chan int)

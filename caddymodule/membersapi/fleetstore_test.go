@@ -134,12 +134,7 @@ func TestFleetLosesNothing(t *testing.T) {
 		`{"name":"fleet","hosts":["fleet.example"],"platform":{"kind":"ghost","url":%q,"admin_key":%q,"webhooks":"off","reconcile":"off"}}`, "http://"+p.Address, p.Key))
 	key := edges[0].AddKey("fleet")
 	for _, e := range edges {
-		wait.Until(t, func() string {
-			if !e.Serves("fleet.example") {
-				return "not live"
-			}
-			return ""
-		})
+		e.UntilServed("fleet.example")
 	}
 
 	l := &load{t: t, p: p, edges: edges, key: key, done: make(chan struct{}), acknowledged: make(map[string]bool)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/memberstore"
@@ -189,9 +190,7 @@ func TestRepeatOfADeletedMember(t *testing.T) {
 	e.Call(edgetest.FormKey, "DELETE", "/a@example.com", "")
 	db := edgetest.OpenDatabase(t, source)
 	// 2 is stored and not answered (memberstore/migrations/00008_claims.sql).
-	if _, err := db.Write.ExecContext(t.Context(), `UPDATE idempotency SET status = 2, header = '', body = '', owner_until = 0`); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, db, `UPDATE idempotency SET status = 2, header = '', body = '', owner_until = 0`)
 	for n := range 3 {
 		if got := create(); !strings.Contains(got.Body, `"code":"deleted_since"`) {
 			t.Errorf("repeat %d: %v, want deleted_since", n, got)

@@ -92,6 +92,7 @@ func TestThemesAreForStaff(t *testing.T) {
 func TestRefreshWithGit(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	git := edgetest.ThemeBranches(t)
+	git.Git("theme", "checkout", "-q", "main")
 	address := git.Start()
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer hanging.Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/events"
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -111,13 +112,9 @@ func TestHostileTexts(t *testing.T) {
 			if err := h.Events.SaveSettings(t.Context(), "daily", events.Settings{ImageSize: first(plain, 90), Messages: map[string]string{"registered": plain}}); err != nil {
 				t.Fatalf("h.Events.SaveSettings: %v", err)
 			}
-			if _, err := h.DB.Write.ExecContext(t.Context(), `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by) VALUES
-				('daily', $1, 'm1', $2, $2, '', 1000, $2), ('daily', $1, 'm2', $2, '', '', 1001, '')`, e.ID, plain); err != nil {
-				t.Fatalf("h.DB.Write.ExecContext: %v", err)
-			}
-			if _, err := h.DB.Write.ExecContext(t.Context(), `UPDATE registrations SET cancelled_at = 2000, cancelled_by = $1 WHERE member = 'm2'`, plain); err != nil {
-				t.Fatalf("h.DB.Write.ExecContext: %v", err)
-			}
+			dbtest.Exec(t, h.DB, `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by) VALUES
+				('daily', $1, 'm1', $2, $2, '', 1000, $2), ('daily', $1, 'm2', $2, '', '', 1001, '')`, e.ID, plain)
+			dbtest.Exec(t, h.DB, `UPDATE registrations SET cancelled_at = 2000, cancelled_by = $1 WHERE member = 'm2'`, plain)
 			slot := url.QueryEscape(url.PathEscape(label) + "/" + url.PathEscape(label))
 			said := url.QueryEscape(text)
 			for _, target := range []string{

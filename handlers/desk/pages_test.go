@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -371,10 +372,8 @@ func TestSyncPageOfPosts(t *testing.T) {
 		{"events", "checked", "Checked", 0, far.UnixMilli(), 0, ""},
 		{"curation", "hash-hero", "#hero", since, nil, 1, "The post is not there any more."},
 	} {
-		if _, err := h.DB.Write.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
-			VALUES ('daily', $1, $2, $3, $4, $5, $6, $7, 1, '', 0)`, row...); err != nil {
-			t.Fatalf("h.DB.Write.ExecContext: %v", err)
-		}
+		dbtest.Exec(t, h.DB, `INSERT INTO work (site, kind, key, title, since, due_at, attempts, reason, revision, holder, leased_until)
+			VALUES ('daily', $1, $2, $3, $4, $5, $6, $7, 1, '', 0)`, row...)
 	}
 	const (
 		pending = "Ghost does not have 2 changes of posts yet. Each is tried again by itself. Try now Change Made Why it is pending Next try " +

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/events"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -90,12 +91,8 @@ func (l *list) insert(n int, name string) {
 	const insert = `WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
 		INSERT INTO registrations (site, event, member, email, name, search, registered_at, changed)
 		SELECT 'daily', $1, 'uuid-' || n, 'reader' || n || '@example.com', $3, 'reader' || n || '@example.com', 1000 + n, n FROM numbers`
-	if _, err := l.DB.Write.ExecContext(l.t.Context(), insert, l.event.ID, n, name); err != nil {
-		l.t.Fatalf("inserting registrations: %v", err)
-	}
-	if _, err := l.DB.Write.ExecContext(l.t.Context(), `INSERT INTO registrations_taken (site, event, taken, version) VALUES ('daily', $1, $2, $2)`, l.event.ID, n); err != nil {
-		l.t.Fatalf("counting registrations: %v", err)
-	}
+	dbtest.Exec(l.t, l.DB, insert, l.event.ID, n, name)
+	dbtest.Exec(l.t, l.DB, `INSERT INTO registrations_taken (site, event, taken, version) VALUES ('daily', $1, $2, $2)`, l.event.ID, n)
 }
 
 // Staff's programs add, check in, remove and take back; each response says what is so then.

@@ -79,12 +79,10 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	if err != nil {
 		t.Fatalf("events.NewSQL: %v", err)
 	}
-	if _, err := db.Write.ExecContext(t.Context(), `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
+	dbtest.Exec(t, db, `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
 			shape, post, late_at, post_id, name)
 		VALUES ('daily', 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'party', '`+partyBody+`', 0, 0, 0, 0, 'solo', 'webinar', $1, 'published', 1,
-			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{"url":"https://news.example.com/party/"}', 0, 'p1', 'event')`, values); err != nil {
-		t.Fatalf("db.Write.ExecContext: %v", err)
-	}
+			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{"url":"https://news.example.com/party/"}', 0, 'p1', 'event')`, values)
 	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
 	if err != nil {
 		t.Fatalf("ratelimit.NewMemory: %v", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 )
@@ -197,9 +198,7 @@ func TestTooManyEvents(t *testing.T) {
 		s.Ask("Editor", "POST", desk, party)
 	}
 	// They may have taken more than a minute.
-	if _, err := h.DB.Write.ExecContext(t.Context(), "UPDATE events SET created_at = $1", time.Now().UnixMilli()); err != nil {
-		t.Fatalf("h.DB.Write.ExecContext: %v", err)
-	}
+	dbtest.Exec(t, h.DB, "UPDATE events SET created_at = $1", time.Now().UnixMilli())
 	want := exchange.Staff(429, `{"message":"This site made 120 events in the last minute. Wait a minute, and try again."}`, "Retry-After", "60")
 	for _, path := range []string{"", "/" + first.ID + "/duplicate"} {
 		if diff := cmp.Diff(want, s.Ask("Editor", "POST", desk+path, party)); diff != "" {

@@ -106,3 +106,11 @@ func ByIndex(t testing.TB, db *database.DB, query string, args ...any) (sorts bo
 	}
 	return sorts
 }
+
+// Exec runs a statement that changes a database, and fails the test unless that works.
+func Exec(t testing.TB, db *database.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.Write.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

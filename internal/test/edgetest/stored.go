@@ -13,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // This file starts edges with sites in the store.
@@ -122,6 +123,19 @@ func (e *StoredEdge) Serves(host string) bool {
 	e.T.Helper()
 	status, _ := e.Get(host, LookupPath)
 	return status == http.StatusOK
+}
+
+// UntilServed waits until sites are served at hosts.
+func (e *StoredEdge) UntilServed(hosts ...string) {
+	e.T.Helper()
+	wait.Until(e.T, func() string {
+		for _, host := range hosts {
+			if !e.Serves(host) {
+				return host + " is not served"
+			}
+		}
+		return ""
+	})
 }
 
 // EachStore runs a test with a store of each kind.
