@@ -121,6 +121,8 @@ func TestRegistrantsOfPrograms(t *testing.T) {
 		{"listed", "GET", "/registrations?q=jane", "", 200, `"cancelled_by":"`},
 		{"taken back without a place", "POST", "/registrations", `{"member":"uuid-jane"}`, 409, `"reason":"full"`},
 		{"taken back", "POST", "/registrations", `{"member":"uuid-jane","over_limit":true}`, 201, `"cancelled_at":null`},
+		{"another path", "PUT", one + "/check-in/x", "", 404, ""},
+		{"another action", "PUT", one + "/badge", "", 404, ""},
 	} {
 		got := l.ask("editor", step.method, step.path, step.body)
 		if got.Code != step.want || !strings.Contains(got.Body.String(), step.says) {

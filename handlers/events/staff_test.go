@@ -135,7 +135,7 @@ func TestEventsRefused(t *testing.T) {
 			"GET " + none + "/registrations", "HEAD " + none + "/registrations", "POST " + none + `/registrations {"email":"jane@example.com"}`,
 			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
 		}},
-		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it", "PUT " + nobody + "/check-in/x", "PUT " + nobody + "/badge"}},
+		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it"}},
 		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
 		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel"}},
 		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
