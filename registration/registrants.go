@@ -229,13 +229,18 @@ func (l lists) Registrant(ctx context.Context, site, event, member string) (Regi
 	return registrant(ctx, l.db.Read, placeKey{site, event, member})
 }
 
+// pageTimeout bounds the reading of each page.
+const pageTimeout = 20 * time.Second
+
 // AllRegistrants reads all registrants of an event in pages, so that few are in memory. It ends
-// with the first error, which is one of Registrants.
+// with the first error, which is one of Registrants. A page is read within 20 seconds.
 func (l lists) AllRegistrants(ctx context.Context, site, event string) iter.Seq2[[]Registrant, error] {
 	return func(yield func([]Registrant, error) bool) {
 		q := RegistrantQuery{Most: MaxRegistrants}
 		for {
-			page, err := l.Registrants(ctx, site, event, q)
+			reading, cancel := context.WithTimeout(ctx, pageTimeout)
+			page, err := l.Registrants(reading, site, event, q)
+			cancel()
 			if !yield(page.Registrants, err) || err != nil || page.Next == "" {
 				return
 			}

@@ -198,15 +198,16 @@ func (a *eventRequest) changeCheckIn(ctx context.Context, isIn bool) (api.Respon
 const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by,Checked in (UTC)\r\n"
 
 // exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
-// connection if the end is missing.
-func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, error) {
+// connection if the end is missing. It may take longer for the whole than other requests may last: each
+// piece has its bound.
+func (a *eventRequest) exportRegistrants(context.Context) (api.Response, error) {
 	guests, err := a.site.Guests()
 	if err != nil {
 		return api.Response{}, err
 	}
 	isBegun := false
 	out := bufio.NewWriter(a.Response)
-	for page, err := range guests.AllRegistrants(ctx, a.site.Name, a.id) {
+	for page, err := range guests.AllRegistrants(a.Context(), a.site.Name, a.id) {
 		switch {
 		case err != nil && isBegun:
 			a.logger.Error("cannot finish export of registrations", zap.String("site", a.site.Name), zap.Error(err))

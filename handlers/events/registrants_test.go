@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -269,6 +270,31 @@ func TestLongCSV(t *testing.T) {
 		}
 	}()
 	download(&discard{ResponseWriter: httptest.NewRecorder(), err: errors.New("connection reset")})
+}
+
+// slow is a client that takes ten seconds of the test's clock for each piece.
+type slow struct{ *httptest.ResponseRecorder }
+
+func (s slow) Write(b []byte) (int, error) {
+	time.Sleep(10 * time.Second)
+	return s.ResponseRecorder.Write(b)
+}
+
+// A client may take minutes for a whole list, if it takes each piece of it.
+func TestSlowDownloadIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openList(t, nil)
+		const guests = 3000
+		l.insert(guests, "Jane")
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "https://news.example.com/ghost/lychgate/desk/events/"+l.event.ID+"/registrations.csv", nil)
+		r.Header.Set("Cookie", "editor")
+		to := slow{httptest.NewRecorder()}
+		began := time.Now()
+		(&eventhandlers.StaffAPI{Path: "/ghost", Platforms: "Ghost", Logger: zap.NewNop()}).Serve(to, r, l.Site.Events, netip.MustParseAddr("192.0.2.1"))
+		if lines := strings.Count(to.Body.String(), "\n"); lines != guests+1 || time.Since(began) < 2*time.Minute {
+			t.Errorf("got %d lines in %s, want %d in minutes", lines, time.Since(began), guests+1)
+		}
+	})
 }
 
 // A page of a list of 5,000, a search in it, and the response that nothing has changed are quick.
