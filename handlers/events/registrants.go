@@ -207,7 +207,7 @@ func (a *eventRequest) exportRegistrants(context.Context) (api.Response, error) 
 	}
 	isBegun := false
 	out := bufio.NewWriter(a.Response)
-	for page, err := range guests.AllRegistrants(a.Context(), a.site.Name, a.id) {
+	for page, err := range guests.AllRegistrants(a.Context(), a.site.Name, a.id) { //nolint:contextcheck // ctx ends after a minute
 		switch {
 		case err != nil && isBegun:
 			a.logger.Error("cannot finish export of registrations", zap.String("site", a.site.Name), zap.Error(err))
