@@ -29,7 +29,7 @@ func serveCuration(h *desktest.Harness) http.HandlerFunc {
 // homepage is the path of the API.
 const homepage = "/ghost/lychgate/curation"
 
-// Nobody who may not gets to see or change the homepage.
+// Strangers, and staff without the role, neither see nor change the homepage.
 func TestWhoMayFillTheHomepage(t *testing.T) {
 	desktest.ForEditors(t, serveCuration, func(h *desktest.Harness) []desktest.Endpoint {
 		if h != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 )
 
-// maxCut is how often the time that the browser takes by itself, to decode the photo and to encode the part of
-// it, an editor may wait in Chromium.
+// maxCut bounds how long an editor waits in Chromium, as a multiple of what the browser alone takes to decode the
+// photo and to encode a part of it.
 const maxCut = 2
 
 // takePhoto makes a photo of 24 megapixels, which compresses as badly as one of a camera.
