@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -148,7 +149,8 @@ func checkEvents(ctx context.Context, site Site, tester platform.EventTester, st
 		if undelivered.Answered {
 			return fail(message, "see that this address leads to this edge and through no matcher, or write another into webhooks")
 		}
-		return fail(message, "see that Caddy runs, and that the platform's machine reaches this address, over HTTPS with a valid certificate if it is https; or write another into webhooks")
+		return fail(message, cmp.Or(undelivered.Remedy,
+			"see that Caddy runs, and that the platform's machine reaches this address, over HTTPS with a valid certificate if it is https; or write another into webhooks"))
 	}
 	if err != nil {
 		return fail("cannot be tried: "+err.Error(), "")

@@ -160,6 +160,12 @@ func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 			[]Result{good, {"site daily, webhook events", Failed, "do not arrive at https://news.example.com/integration/webhooks: Ghost says: Request failed: ECONNREFUSED", "see that Caddy runs, and that the platform's machine reaches this address, over HTTPS with a valid certificate if it is https; or write another into webhooks"}},
 		},
 		{
+			"events that the platform sends nowhere", func(p *platformtest.Platform) {
+				p.BreakCalls(&platform.UndeliveredError{Reason: "Ghost sends none to a private or loopback address", Remedy: "write a public address into webhooks"}, "testevents")
+			},
+			[]Result{good, {"site daily, webhook events", Failed, "do not arrive at https://news.example.com/integration/webhooks: Ghost sends none to a private or loopback address", "write a public address into webhooks"}},
+		},
+		{
 			"events that cannot be tried", func(p *platformtest.Platform) { p.BreakCalls(errors.New("Ghost answers 500"), "testevents") },
 			[]Result{good, {"site daily, webhook events", Failed, "cannot be tried: Ghost answers 500", ""}},
 		},

@@ -35,6 +35,7 @@ type EventTester interface {
 // UndeliveredError means that an event did not arrive.
 type UndeliveredError struct {
 	Reason   string // a part of a sentence for people, such as: it was answered with 404
+	Remedy   string // what to do, if the platform tells
 	Answered bool   // by another than it was meant for
 }
 

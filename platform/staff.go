@@ -7,8 +7,8 @@ type StaffMember struct {
 	Roles       []string // as the platform calls them, for people
 	Permissions Permissions
 
-	// Scheme is which colours they have the platform's own admin in: dark or light, "" if they have
-	// not chosen.
+	// Scheme is which colours they have the platform's own admin in: dark or light, "" if as their
+	// system is.
 	Scheme string
 }
 

@@ -35,12 +35,13 @@ func TestAtHome(t *testing.T) {
 	diff(t, "what the calendar is called", []string{"NAME:" + title, "X-WR-CALNAME:" + title}, calendar)
 
 	const ground = "getComputedStyle(document.body).backgroundColor"
-	for _, night := range []struct{ on, scheme, colour string }{{"true", "dark", "rgb(21, 23, 25)"}, {"false", "light", "rgb(255, 255, 255)"}} {
+	for _, night := range []struct{ scheme, colour string }{{"dark", "rgb(21, 23, 25)"}, {"light", "rgb(255, 255, 255)"}} {
 		status := browser.JS[int](p, `(async () => {
-			const {users: [user]} = await (await fetch('/ghost/api/admin/users/me/')).json();
+			const {users: [user]} = await (await fetch('/ghost/api/admin/users/me/')).json(), scheme = %q;
+			const nightShift = typeof JSON.parse(user.accessibility ?? '{}').nightShift === 'string' ? scheme : scheme === 'dark'; // by version
 			return (await fetch('/ghost/api/admin/users/' + user.id + '/', {method: 'PUT', headers: {'Content-Type': 'application/json'},
-				body: JSON.stringify({users: [{name: user.name, email: user.email, accessibility: JSON.stringify({nightShift: %s})}]})})).status;
-		})()`, night.on)
+				body: JSON.stringify({users: [{name: user.name, email: user.email, accessibility: JSON.stringify({nightShift})}]})})).status;
+		})()`, night.scheme)
 		if status != 200 {
 			t.Fatalf("choosing a scheme in Ghost: got %d, want 200", status)
 		}
@@ -48,7 +49,7 @@ func TestAtHome(t *testing.T) {
 			p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/events?new="))
 			p.Until("document.activeElement?.name === 'f.name'")
 			if got := browser.JS[string](p, ground); got != night.colour {
-				return fmt.Sprintf("with nightShift %s the desk is on %s, want %s", night.on, got, night.colour)
+				return fmt.Sprintf("with Ghost Admin in %s the desk is on %s, want %s", night.scheme, got, night.colour)
 			}
 			return ""
 		})

@@ -139,6 +139,11 @@ func (c *examiner) causeEvent(ctx, waiting context.Context, wait time.Duration, 
 
 // undelivered is nil if the last event of a webhook arrived.
 func (w webhook) undelivered() error {
+	for code, reason := range refusedTargets {
+		if strings.Contains(w.TriggeredError, code) { // then the status is Ghost's own
+			return &platform.UndeliveredError{Reason: reason + " (" + code + ")", Remedy: allowTarget}
+		}
+	}
 	switch w.TriggeredStatus {
 	case delivered:
 		return nil
@@ -147,6 +152,16 @@ func (w webhook) undelivered() error {
 	}
 	return &platform.UndeliveredError{Reason: "it was answered with " + w.TriggeredStatus + ", which is not how an edge answers", Answered: true}
 }
+
+// refusedTargets say why Ghost sends an event nowhere, by the code that it notes. Ghost 6.65 does so, and sends to its
+// own host and port all the same.
+var refusedTargets = map[string]string{
+	"URL_PRIVATE_INVALID": "Ghost sends none to a private or loopback address",
+	"URL_MISSING_INVALID": "Ghost sends none to a host without a dot",
+}
+
+const allowTarget = "write an address into webhooks that has a public IP address, or set security.allowWebhookInternalIPs to true in Ghost's configuration " +
+	"(security__allowWebhookInternalIPs=true in its environment) and restart Ghost"
 
 // remove removes what was made for a test.
 func remove(ctx context.Context, from api, path string) error {

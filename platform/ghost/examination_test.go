@@ -148,7 +148,15 @@ func TestTestEventsThatFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		triggered, want string
 	}{
-		"an answer":            {`"last_triggered_at":"now","last_triggered_status":"301"`, "the event did not arrive: it was answered with 301, which is not how an edge answers"},
+		"an answer": {`"last_triggered_at":"now","last_triggered_status":"301"`, "the event did not arrive: it was answered with 301, which is not how an edge answers"},
+		"a private address": {
+			`"last_triggered_at":"now","last_triggered_status":"500","last_triggered_error":"Request failed: URL_PRIVATE_INVALID"`,
+			"the event did not arrive: Ghost sends none to a private or loopback address (URL_PRIVATE_INVALID)",
+		},
+		"a host without a dot": {
+			`"last_triggered_at":"now","last_triggered_status":"500","last_triggered_error":"Request failed: URL_MISSING_INVALID"`,
+			"the event did not arrive: Ghost sends none to a host without a dot (URL_MISSING_INVALID)",
+		},
 		"no answer, no reason": {`"last_triggered_at":"now","last_triggered_status":null`, "the event did not arrive: Ghost says: nothing"},
 	} {
 		ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -314,7 +314,7 @@ func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 // status turns Ghost's status into the members API's.
 func status(ghost string) string {
 	switch ghost {
-	case "comped":
+	case "comped", "gift": // a gift is paid by somebody else
 		return "complimentary"
 	case "paid":
 		return "paid"

@@ -114,16 +114,18 @@ func readUser(response []byte) (platform.StaffMember, error) {
 	return member, nil
 }
 
-// schemeIn reads what Ghost Admin keeps of somebody's preferences. It calls its dark mode night shift.
+// schemeIn reads what Ghost Admin keeps of somebody's preferences. It calls its dark mode night shift: a boolean
+// until Ghost 6.22, and "light", "dark" or "system" in 6.65. Without one of these Admin is light in all versions.
 func schemeIn(preferences string) string {
 	var kept struct {
-		NightShift *bool `json:"nightShift"`
+		NightShift any `json:"nightShift"`
 	}
-	switch err := decode([]byte(preferences), &kept); {
-	case err != nil || kept.NightShift == nil:
-		return ""
-	case *kept.NightShift:
+	_ = decode([]byte(preferences), &kept) // what is no JSON has none
+	switch kept.NightShift {
+	case true, "dark":
 		return "dark"
+	case "system":
+		return ""
 	}
 	return "light"
 }

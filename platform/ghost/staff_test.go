@@ -348,7 +348,9 @@ func TestStaffHasConnectionsOfItsOwn(t *testing.T) {
 // A user who has Ghost Admin in dark has it in its preferences, which others write too.
 func TestColourSchemeIsReadFromPreferences(t *testing.T) {
 	for preferences, want := range map[string]string{
-		`{"nightShift":true,"navigation":{}}`: "dark", `{"nightShift":false}`: "light", `{"whatsNew":{}}`: "", "": "", "null": "", `{"nightShift":"yes"}`: "",
+		`{"nightShift":true,"navigation":{}}`: "dark", `{"nightShift":false}`: "light",
+		`{"nightShift":"dark"}`: "dark", `{"nightShift":"light"}`: "light", `{"nightShift":"system"}`: "",
+		`{"whatsNew":{}}`: "light", "": "light", "null": "light", `{"nightShift":"yes"}`: "light", `{"nightShift":["dark"]}`: "light",
 	} {
 		if got := schemeIn(preferences); got != want {
 			t.Errorf("%s: got %q, want %q", preferences, got, want)
