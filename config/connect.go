@@ -26,23 +26,20 @@ func (p *Platform) SetArgs(args []string) error {
 	return ErrNoPlatform()
 }
 
-// settings are the values of a platform with placeholders replaced.
-type settings struct {
-	kind         platform.Kind
-	address, key string
-}
-
-// resolve checks the platform, but for where its webhook events go.
-func (p *Platform) resolve(ph Placeholders) (of settings, err error) {
-	var ok bool
-	if of.kind, ok = p.Of(); !ok {
+// resolve checks the platform, but for where its webhook events go, and replaces placeholders.
+func (p *Platform) resolve(ph Placeholders) (of platform.Settings, err error) {
+	kind, ok := p.Of()
+	if !ok {
 		return of, ErrNoPlatform()
 	}
-	if of.address, err = p.resolveURL(ph); err != nil {
+	if of.URL, err = p.resolveURL(ph); err != nil {
 		return of, err
 	}
-	if !of.kind.Key.IsZero() {
-		of.key, err = p.resolveKey(ph, of.kind)
+	if p.AdminURL != "" && p.Has("admin_url") {
+		of.AdminURL, err = resolveAddress(ph, "admin_url", p.AdminURL, kind.AdminURL)
+	}
+	if err == nil && !kind.Key.IsZero() {
+		of.Key, err = p.resolveKey(ph, kind)
 	}
 	if err == nil {
 		_, err = p.Interval()
@@ -50,19 +47,24 @@ func (p *Platform) resolve(ph Placeholders) (of settings, err error) {
 	return of, p.in(err)
 }
 
-func (p *Platform) resolveURL(ph Placeholders) (address string, err error) {
+func (p *Platform) resolveURL(ph Placeholders) (string, error) {
 	kind := p.kind()
 	if kind.URL.IsZero() {
 		return "", nil
 	}
-	err = ph.Use("", p.URL, func(value string) error {
+	address, err := resolveAddress(ph, "", p.URL, kind.URL)
+	return address, p.in(inField("url", err))
+}
+
+func resolveAddress(ph Placeholders, option, text string, setting platform.Setting) (address string, err error) {
+	err = ph.Use(option, text, func(value string) error {
 		address = value
-		if err := kind.URL.Check(value); err != nil {
-			return &Mistake{Text: literal(err.Error())}
+		if err := setting.Check(value); err != nil {
+			return &Mistake{Option: option, Text: literal(err.Error())}
 		}
 		return nil
 	})
-	return address, p.in(inField("url", err))
+	return address, err
 }
 
 // No error has the key in it.
@@ -86,10 +88,10 @@ func (p *Platform) Connect(ph Placeholders) (platform.Platform, error) {
 		return nil, ErrNoPlatform()
 	}
 	of, err := p.resolve(ph)
-	if err != nil || of.kind.Connect == nil {
+	if connect := p.kind().Connect; err != nil || connect == nil {
 		return nil, err
 	}
-	connected, err := of.kind.Connect(of.address, of.key)
+	connected, err := p.kind().Connect(of)
 	return connected, p.in(err)
 }
 

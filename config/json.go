@@ -52,6 +52,7 @@ var jsonExamples = map[string]string{
 	"source":             `"/var/lib/lychgate/lychgate.db"`,
 	"platform.kind":      strconv.Quote(exampleKind.Name),
 	"platform.url":       strconv.Quote(exampleKind.URL.Example),
+	"admin_url":          strconv.Quote(exampleKind.AdminURL.Example),
 	"admin_key":          strconv.Quote(exampleKind.Key.Example),
 	"webhooks":           `"https://news.example.com"`,
 	"reconcile":          `"6h"`,

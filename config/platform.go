@@ -25,6 +25,10 @@ type Platform struct {
 	// URL is where Ghost answers, such as http://127.0.0.1:2368.
 	URL string `json:"url,omitempty"`
 
+	// AdminURL is where staff see Ghost's admin, without /ghost, if Ghost's configuration
+	// has an admin:url of another host than its url: https://admin.example.com. Default: as Ghost tells.
+	AdminURL string `json:"admin_url,omitempty"`
+
 	// AdminKey is an Admin API key of a custom integration in Ghost.
 	// Placeholders such as {env.GHOST_ADMIN_KEY} are replaced.
 	AdminKey string `json:"admin_key,omitempty"`
@@ -47,7 +51,7 @@ func (p *Platform) ReachesAs(other *Platform) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Kind == other.Kind && p.URL == other.URL && p.AdminKey == other.AdminKey
+	return p.Kind == other.Kind && p.URL == other.URL && p.AdminURL == other.AdminURL && p.AdminKey == other.AdminKey
 }
 
 // Of looks the kind up by its name. ok is false for no platform, and for a name that no
@@ -72,8 +76,26 @@ func (p *Platform) kind() platform.Kind {
 func (p *Platform) Has(option string) bool {
 	kind := p.kind()
 	return map[string]bool{
-		"url": !kind.URL.IsZero(), "admin_key": !kind.Key.IsZero(), "webhooks": kind.SendsEvents(), "reconcile": kind.Connect != nil,
+		"url": !kind.URL.IsZero(), "admin_url": !kind.AdminURL.IsZero(), "admin_key": !kind.Key.IsZero(),
+		"webhooks": kind.SendsEvents(), "reconcile": kind.Connect != nil,
 	}[option]
+}
+
+// PlatformOption is one of the options of platforms.
+type PlatformOption struct {
+	Name, Example, Help string
+	Value               *string
+}
+
+// Options are all that platforms of any kind have.
+func (p *Platform) Options() []PlatformOption {
+	return []PlatformOption{
+		{"url", exampleKind.URL.Example, "Where Ghost answers, such as http://127.0.0.1:2368", &p.URL},
+		{"admin_url", exampleKind.AdminURL.Example, "Where staff see Ghost's admin, if that has a host of its own, such as https://admin.example.com (default: as Ghost tells)", &p.AdminURL},
+		{"admin_key", exampleKind.Key.Example, "Admin API key of a custom integration in Ghost; - reads it from standard input", &p.AdminKey},
+		{"webhooks", "https://news.example.com", "Address at which Ghost reaches this site's edge, or off (default: https:// and the first host)", &p.Webhooks},
+		{"reconcile", "6h", "How often all members are compared with Ghost's, or off (default: 6h)", &p.Reconcile},
+	}
 }
 
 // PlatformWith finds the block of a platform that has an option, "" for none.

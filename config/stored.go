@@ -190,11 +190,9 @@ func (s *Site) checkForStore(name string) (hosts []string, err error) {
 
 // checkUnused refuses settings that the platform's kind has not.
 func (p *Platform) checkUnused() error {
-	for _, setting := range []struct{ field, value string }{
-		{"url", p.URL}, {"admin_key", p.AdminKey}, {"webhooks", p.Webhooks}, {"reconcile", p.Reconcile},
-	} {
-		if setting.value != "" && !p.Has(setting.field) {
-			return &Mistake{Option: setting.field, Text: "platform " + p.Kind + " has none: leave it out, or write null to take it away"}
+	for _, option := range p.Options() {
+		if *option.Value != "" && !p.Has(option.Name) {
+			return &Mistake{Option: option.Name, Text: "platform " + p.Kind + " has none: leave it out, or write null to take it away"}
 		}
 	}
 	return nil
@@ -205,8 +203,10 @@ func (p *Platform) checkUnused() error {
 func (s *Site) literals() map[string]string {
 	values := map[string]string{"hosts": strings.Join(s.Hosts, " ")}
 	if p := s.Platform; p != nil {
-		values["platform.kind"], values["platform.url"], values[adminKeySecret] = p.Kind, p.URL, p.AdminKey
-		values["platform.webhooks"], values["platform.reconcile"] = p.Webhooks, p.Reconcile
+		values["platform.kind"] = p.Kind
+		for _, option := range p.Options() {
+			values["platform."+option.Name] = *option.Value
+		}
 	}
 	for name, theme := range s.Themes {
 		if theme == nil || theme.Repository == nil {

@@ -49,29 +49,48 @@ func checkRedis(ctx context.Context, address string) Result {
 	return ok("can be written")
 }
 
-// problem is something that is not as it should be, and how to fix it.
+// problem is something that is not as it should be, as the end of a sentence, and how to fix it.
 type problem struct{ text, fix string }
 
-// misplaced finds a directive none of whose paths is that of the platform's admin, nil for
-// none.
-func (c Config) misplaced(admin string) *problem {
-	isWrong := func(paths []string) bool {
-		return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, admin) })
+// wrongPlace finds what is wrong about where a platform is, though it is reached; nil for nothing.
+func (c Config) wrongPlace(site Site, location platform.Location) *problem {
+	if text, fix := location.AdminProblem(); text != "" {
+		return &problem{", but " + text, fix}
 	}
+	admin := strings.TrimRight(location.Public.Path, "/") + site.AdminPath
+	isWrong := func(paths []string) bool {
+		return site.AdminPath != "" && len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, admin) })
+	}
+	isNone := func(host string) bool {
+		return host != "" && !slices.ContainsFunc(site.Hosts, func(of string) bool { return strings.EqualFold(of, asciiOf(host)) })
+	}
+	const ofHosts = "%s, which is none of the site's hosts (%s)"
+	hosts := strings.Join(site.Hosts, ", ")
 	switch {
 	case isWrong(c.AdminPaths):
-		return &problem{"uploads of themes are read at " + strings.Join(c.AdminPaths, ", ") + " alone", "write path " + admin + " into theme_manifest"}
+		return &problem{", but uploads of themes are read at " + strings.Join(c.AdminPaths, ", ") + " alone", "write path " + admin + " into theme_manifest"}
 	case isWrong(c.DeskPaths):
-		return &problem{"the staff's pages are below " + strings.Join(c.DeskPaths, ", ") + " alone, where nobody is signed in", "write path " + admin + " into staff_desk"}
+		return &problem{", but the staff's pages are below " + strings.Join(c.DeskPaths, ", ") + " alone, where nobody is signed in", "write path " + admin + " into staff_desk"}
+	case isNone(location.Public.Hostname()):
+		return &problem{fmt.Sprintf("; its own address is "+ofHosts, asciiOf(location.Public.Hostname()), hosts), "add the host to the site's hosts, or set url in the platform's own configuration"}
+	case site.AdminPath != "" && location.Admin != nil && isNone(location.Admin.Hostname()):
+		return &problem{fmt.Sprintf("; its staff are at "+ofHosts, asciiOf(location.Admin.Hostname()), hosts), "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}
 	}
 	return nil
+}
+
+// asciiOf is a host as the site's hosts are.
+func asciiOf(host string) string {
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		return ascii
+	}
+	return host
 }
 
 // checkPlatform checks whether the platform is where it should be, takes the key, and
 // is the publication of the site's hosts.
 func checkPlatform(ctx context.Context, site Site, c Config) Result {
-	var public string
-	var misplaced *problem
+	var wrong *problem
 	if locator, ok := site.Platform.(platform.Locator); ok {
 		location, err := locator.Locate(ctx, c.Folders)
 		if elsewhere, ok := errors.AsType[*platform.ElsewhereError](err); ok {
@@ -89,10 +108,7 @@ func checkPlatform(ctx context.Context, site Site, c Config) Result {
 		if location.Found.String() != location.Configured.String() {
 			return fail("is not at the address of the configuration, "+location.Configured.Redacted(), "write "+location.Found.Redacted()+" into the site's platform")
 		}
-		public = location.Public.Hostname()
-		if site.AdminPath != "" {
-			misplaced = c.misplaced(strings.TrimRight(location.Public.Path, "/") + site.AdminPath)
-		}
+		wrong = c.wrongPlace(site, location)
 	}
 	r := ok("its platform answers")
 	if examiner, ok := site.Platform.(platform.Examiner); ok {
@@ -104,15 +120,8 @@ func checkPlatform(ctx context.Context, site Site, c Config) Result {
 	} else if _, err := site.Platform.Count(ctx); err != nil {
 		return fail(err.Error(), "")
 	}
-	if misplaced != nil {
-		return warn(r.Message+", but "+misplaced.text, misplaced.fix)
-	}
-	if ascii, err := idna.Lookup.ToASCII(public); err == nil {
-		public = ascii // as hosts are
-	}
-	if public != "" && !slices.ContainsFunc(site.Hosts, func(host string) bool { return strings.EqualFold(host, public) }) {
-		return warn(fmt.Sprintf("%s; its own address is %s, which is none of the site's hosts (%s)", r.Message, public, strings.Join(site.Hosts, ", ")),
-			"add the host to the site's hosts, or set url in the platform's own configuration")
+	if wrong != nil {
+		return warn(r.Message+wrong.text, wrong.fix)
 	}
 	return r
 }

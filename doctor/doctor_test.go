@@ -142,6 +142,32 @@ func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but uploads of themes are read at /ghost alone", "write path /blog/ghost into theme_manifest"}, arrive},
 		},
 		{
+			"an admin of its own that is not written", func(p *platformtest.Platform) { p.Location.Admin = address("https://admin.example.com") },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its admin is at another host, as it says when it is asked", "write admin_url https://admin.example.com into its block"}, arrive},
+		},
+		{
+			"an admin of its own that has moved", func(p *platformtest.Platform) {
+				p.Location.Admin, p.Location.AdminKnown = address("https://admin.example.com"), address("https://old.example.com")
+			},
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its admin is not at https://old.example.com", "write admin_url https://admin.example.com into its block"}, arrive},
+		},
+		{
+			"an admin that has no host of its own", func(p *platformtest.Platform) { p.Location.AdminKnown = address("https://admin.example.com") },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its admin is at https://News.example.com/, not at https://admin.example.com", "take admin_url out, or set admin:url in the platform's own configuration"}, arrive},
+		},
+		{
+			"an admin of its own that is none of the hosts", func(p *platformtest.Platform) {
+				p.Location.Admin, p.Location.AdminKnown = address("https://admin.example.com"), address("https://admin.example.com")
+			},
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its staff are at admin.example.com, which is none of the site's hosts (news.example.com, www.example.com)", "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}, arrive},
+		},
+		{
+			"an admin of its own", func(p *platformtest.Platform) {
+				p.Location.Admin, p.Location.AdminKnown = address("https://www.example.com"), address("https://www.example.com")
+			},
+			[]Result{good, arrive},
+		},
+		{
 			"a certificate that nobody knows", func(p *platformtest.Platform) {
 				p.BreakCalls(&tls.CertificateVerificationError{Err: errors.New("signed by unknown authority")}, "locate")
 			},

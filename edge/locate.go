@@ -93,7 +93,7 @@ func (l *locator) locate(ctx context.Context, pending map[*Site]platform.Locator
 			logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it", title, site.Config.Platform.Block()),
 				zap.String("address", location.Configured.Redacted()), write(site.Config.Platform, location.Found))
 		}
-		l.checkAdminPath(logger, site, location.Public)
+		l.checkAdmin(logger, site, location)
 	}
 }
 
@@ -114,10 +114,14 @@ func write(p *config.Platform, address *url.URL) zap.Field {
 	return zap.String("write", p.Block()+" "+address.Redacted())
 }
 
-// checkAdminPath compares the path of the admin of a site, which readers see at an
-// address, with those that theme_manifest and staff_desk have.
-func (l *locator) checkAdminPath(logger *zap.Logger, site *Site, public *url.URL) {
+// checkAdmin compares the address of the admin of a site with the configuration, and its path with those that
+// theme_manifest and staff_desk have.
+func (l *locator) checkAdmin(logger *zap.Logger, site *Site, location platform.Location) {
 	kind, _ := site.Config.Platform.Of()
+	if problem, fix := location.AdminProblem(); problem != "" {
+		logger.Warn(kind.Title+" is reached, but "+problem, zap.String("fix", fix))
+	}
+	public := location.Public
 	admin := strings.TrimRight(public.Path, "/") + kind.AdminPath
 	if !kind.HasThemes() {
 		return

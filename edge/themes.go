@@ -75,6 +75,7 @@ func (s *Themes) serve(site *Site) error {
 		staff.Audit = s.base.Audit
 		return &api.Site{
 			Name:     site.Name,
+			Hosts:    site.Hosts,
 			Kind:     kind,
 			Platform: host,
 			Staff:    staff,

@@ -36,8 +36,9 @@ type Kind struct {
 	// admin does. Empty if there is none.
 	ImagesAPI string
 
-	// URL is where the platform responds, and Key opens its API.
-	URL, Key Setting
+	// URL is where the platform responds, and Key opens its API. AdminURL is where staff see its
+	// admin, if that is at another host than the publication; it may be left empty.
+	URL, Key, AdminURL Setting
 
 	// Client only tells which interfaces of this package the platforms have that Connect
 	// returns. It may be a nil pointer.
@@ -53,8 +54,11 @@ type Kind struct {
 	// Connect makes a platform for settings that Check has accepted. It sends no request. A
 	// platform that is an [io.Closer] is closed in the end. Connect is nil if there is nothing to
 	// connect to.
-	Connect func(url, key string) (Platform, error)
+	Connect func(Settings) (Platform, error)
 }
+
+// Settings are the values of a Kind's settings. AdminURL may be empty.
+type Settings struct{ URL, AdminURL, Key string }
 
 // AdminScript is how a platform's own admin is given a script: it asks the platform for
 // its settings, among them which script to load.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 )
 
 // Locator is a Platform that can be asked where it is.
@@ -20,6 +21,29 @@ type Location struct {
 	Configured *url.URL // address of the configuration
 	Found      *url.URL // address at which it responds
 	Public     *url.URL // address of the publication, which readers see
+	Admin      *url.URL // address below which staff see the admin's path, if its host is another; else nil
+	AdminKnown *url.URL // Admin as the configuration has it, nil if it says nothing
+}
+
+// AdminProblem says what is wrong about the admin's address of the configuration, and how to fix
+// it; "" for nothing. The platform is reached all the same.
+func (l Location) AdminProblem() (problem, fix string) {
+	switch {
+	case l.Admin != nil && l.AdminKnown == nil:
+		return "its admin is at another host, as it says when it is asked", "write admin_url " + l.Admin.Redacted() + " into its block"
+	case l.Admin != nil && !strings.EqualFold(l.Admin.Host, l.AdminKnown.Host):
+		return "its admin is not at " + l.AdminKnown.Redacted(), "write admin_url " + l.Admin.Redacted() + " into its block"
+	case l.Admin == nil && l.AdminKnown != nil && !strings.EqualFold(l.Public.Host, l.AdminKnown.Host):
+		return "its admin is at " + l.Public.Redacted() + ", not at " + l.AdminKnown.Redacted(), "take admin_url out, or set admin:url in the platform's own configuration"
+	}
+	return "", ""
+}
+
+// AdminLocator is a Platform that may have its admin at another host than the publication.
+type AdminLocator interface {
+	// AdminURL is the address below which staff see the admin's path, as far as that is known
+	// without asking. It is nil if that is not at a host of its own.
+	AdminURL() *url.URL
 }
 
 // ElsewhereError means that a server responded, and is not the platform.

@@ -42,6 +42,7 @@ func parse(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    site <name> {
 //	        hosts <host...>
 //	        platform none | ghost <url> {
+//	            admin_url <url>
 //	            admin_key <key>
 //	            webhooks  <address> | off
 //	            reconcile <duration> | off
@@ -163,13 +164,9 @@ func parsePlatform(d *caddyfile.Dispenser, p *config.Platform, args []string, in
 	}
 	in.Name = p.Block()
 	options := make(map[string]blocks.Option)
-	for name, option := range map[string]blocks.Option{
-		"admin_key": blocks.Text("admin_key", "{env.GHOST_ADMIN_KEY}", &p.AdminKey),
-		"webhooks":  blocks.Text("webhooks", "https://news.example.com", &p.Webhooks),
-		"reconcile": blocks.Text("reconcile", "6h", &p.Reconcile),
-	} {
-		if p.Has(name) {
-			options[name] = option
+	for _, option := range p.Options() {
+		if p.Has(option.Name) && option.Name != "url" { // which is an argument
+			options[option.Name] = blocks.Text(option.Name, option.Example, option.Value)
 		}
 	}
 	return blocks.Parse(d, in, options)

@@ -54,7 +54,7 @@ var blockOf = map[string]string{
 	"admin_token": "lychgate", "labels": "admin_token", "store": "lychgate", "redis": "lychgate", "secret": "lychgate", "resolvers": "lychgate", "service": "lychgate", "site": "lychgate",
 	"hosts": "site", "platform": "site", "integration": "site", "theme": "site", "staff_integrations": "site", "registration": "site",
 	"repository": "theme", "branch": "repository", "token": "repository", "user": "repository",
-	"admin_key": "platform", "webhooks": "platform", "reconcile": "platform", "key": "integration", "mode": "integration",
+	"admin_url": "platform", "admin_key": "platform", "webhooks": "platform", "reconcile": "platform", "key": "integration", "mode": "integration",
 }
 
 // blockWith finds the block in which an option belongs, "" if that is not known.

@@ -38,7 +38,7 @@ configuration, such as members, is its own from then on.
 
 --from-csv adds those of a file, or of standard input for -. Its first line names
 the columns, in any order: name, hosts (with spaces between them), platform, url,
-admin_key, webhooks, reconcile, staff_integrations and registration (on or off), and
+admin_url, admin_key, webhooks, reconcile, staff_integrations and registration (on or off), and
 labels (with spaces between them). The whole file is checked first. A site that is
 there already, just as in the file, is left as it is, so that the same file can be
 added again.
@@ -159,6 +159,7 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		{"Hosts", strings.Join(site.Hosts, " ")},
 		{"Labels", strings.Join(site.Labels, " ")},
 		{"Platform", strings.TrimSpace(platform.Kind + " " + platform.URL)},
+		{"Admin", platform.AdminURL},
 		{"Webhooks", platform.Webhooks},
 		{"Reconcile", platform.Reconcile},
 		{"Themes", strings.Join(themes, ", ")},

@@ -21,7 +21,7 @@ import (
 )
 
 // csvColumns are those that a CSV file of sites may have.
-var csvColumns = []string{"name", "hosts", "platform", "url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration", "labels"}
+var csvColumns = []string{"name", "hosts", "platform", "url", "admin_url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration", "labels"}
 
 // csvBatch is how many sites are added in one step at most. Other writers of SQLite wait
 // meanwhile.
@@ -246,13 +246,14 @@ func siteOfRow(header, row []string) (config.NamedSite, error) {
 	case values["platform"] != "none" && values["platform"] != "ghost":
 		return config.NamedSite{}, fmt.Errorf("platform %q of site %s: write none, or ghost with its url and admin_key", values["platform"], values["name"])
 	}
+	of := &config.Platform{Kind: values["platform"]}
+	for _, option := range of.Options() {
+		*option.Value = values[option.Name]
+	}
 	return config.NamedSite{
 		StaffIntegrations: isOn["staff_integrations"], Registration: new(isOn["registration"]),
 
 		Name: values["name"], Hosts: strings.Fields(values["hosts"]), Labels: strings.Fields(values["labels"]),
-		Platform: &config.Platform{
-			Kind: values["platform"], URL: values["url"], AdminKey: values["admin_key"],
-			Webhooks: values["webhooks"], Reconcile: values["reconcile"],
-		},
+		Platform: of,
 	}, nil
 }

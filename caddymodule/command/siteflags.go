@@ -30,10 +30,9 @@ func addSiteFlags(cmd *cobra.Command) *siteFlags {
 	f := &siteFlags{cmd: cmd}
 	f.hosts = cmd.Flags().StringSlice("hosts", nil, "Host names at which the site is live, with commas between them")
 	cmd.Flags().StringVar(&f.platform.Kind, "platform", "", "Publishing platform: none or ghost")
-	cmd.Flags().StringVar(&f.platform.URL, "url", "", "Where Ghost answers, such as http://127.0.0.1:2368")
-	cmd.Flags().StringVar(&f.platform.AdminKey, "admin-key", "", "Admin API key of a custom integration in Ghost; - reads it from standard input")
-	cmd.Flags().StringVar(&f.platform.Webhooks, "webhooks", "", "Address at which Ghost reaches this site's edge, or off (default: https:// and the first host)")
-	cmd.Flags().StringVar(&f.platform.Reconcile, "reconcile", "", "How often all members are compared with Ghost's, or off (default: 6h)")
+	for _, option := range f.platform.Options() {
+		cmd.Flags().StringVar(option.Value, flagOf(option), "", option.Help)
+	}
 	f.registration = true
 	cmd.Flags().Var(&f.staffIntegrations, "staff-integrations", "Let owners and administrators manage integrations on the desk: --staff-integrations=on, or =off")
 	cmd.Flags().Var(&f.registration, "registration", "Let readers register for the site's events: --registration=off, or =on")
@@ -43,6 +42,8 @@ func addSiteFlags(cmd *cobra.Command) *siteFlags {
 	f.labels = cmd.Flags().StringSlice("label", nil, "Label of the site, such as the tenant's name; several with commas between them")
 	return f
 }
+
+func flagOf(option config.PlatformOption) string { return strings.ReplaceAll(option.Name, "_", "-") }
 
 // onOff is a flag that is written as in a Caddyfile.
 type onOff bool
@@ -121,7 +122,7 @@ func (f *siteFlags) checkKind() error {
 // flagNames are those of the fields of a site, with what only the admin API takes left out.
 var flagNames = strings.NewReplacer(
 	", or write null to take it away", "", ` such as ["news.example.com"]`, " such as news.example.com",
-	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.webhooks:", ": --webhooks:",
+	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.admin_url:", ": --admin-url:", ": platform.webhooks:", ": --webhooks:",
 	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:", ": labels:", ": --label:",
 )
 
@@ -139,20 +140,16 @@ func (f *siteFlags) patch() (json.RawMessage, error) {
 	if f.cmd.Flags().Changed("registration") {
 		patch["registration"] = f.registration
 	}
-	if f.cmd.Flags().Changed("platform") { // nothing of the one before fits
-		for _, field := range []string{"url", "admin_key", "webhooks", "reconcile"} {
-			platform[field] = nil
-		}
+	isOther := f.cmd.Flags().Changed("platform")
+	if isOther {
+		platform["kind"] = f.platform.Kind
 	}
-	for _, flag := range []struct{ name, field, value string }{
-		{"platform", "kind", f.platform.Kind},
-		{"url", "url", f.platform.URL},
-		{"admin-key", "admin_key", f.platform.AdminKey},
-		{"webhooks", "webhooks", f.platform.Webhooks},
-		{"reconcile", "reconcile", f.platform.Reconcile},
-	} {
-		if f.cmd.Flags().Changed(flag.name) {
-			platform[flag.field] = flag.value
+	for _, option := range f.platform.Options() {
+		switch {
+		case f.cmd.Flags().Changed(flagOf(option)):
+			platform[option.Name] = *option.Value
+		case isOther: // nothing of the one before fits
+			platform[option.Name] = nil
 		}
 	}
 	if len(platform) > 0 {

@@ -17,7 +17,8 @@ const ThemesPath = "/lychgate/themes"
 
 // Site is a site as its staff see it: who they are, and its themes.
 type Site struct {
-	Name     string // in logs
+	Name     string   // in logs
+	Hosts    []string // at which it is served, as they appear in requests
 	Kind     platform.Kind
 	Platform platform.ThemeHost
 	Staff    *Staff

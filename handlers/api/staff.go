@@ -175,11 +175,36 @@ func (s *Staff) identify(ctx context.Context, r *http.Request, address netip.Add
 			Message: s.title + " refuses this session: " + session.Reason + " Sign in to " + s.title + "'s admin at the expected origin.",
 		}
 	case errors.Is(err, platform.ErrNotStaff):
-		err = ErrNotStaff.For(s.title)
+		err = s.notStaff(r)
 	default:
 		err = ErrStaffUnknown.For(s.title).Because(err)
 	}
 	return visitor, member, err
+}
+
+// AdminElsewhere is the address below which the staff see the platform's admin, if it is known to be at another
+// host than a request's, where nobody is signed in to it. Else it is nil.
+func (s *Staff) AdminElsewhere(r *http.Request) *url.URL {
+	locator, ok := s.platform.(platform.AdminLocator)
+	if !ok {
+		return nil
+	}
+	here := url.URL{Host: r.Host}
+	if at := locator.AdminURL(); at != nil && !strings.EqualFold(at.Hostname(), here.Hostname()) {
+		return at
+	}
+	return nil
+}
+
+func (s *Staff) notStaff(r *http.Request) error {
+	at := s.AdminElsewhere(r)
+	if at == nil {
+		return ErrNotStaff.For(s.title)
+	}
+	return &Error{
+		Status: http.StatusUnauthorized, Outcome: Forbidden,
+		Message: fmt.Sprintf("%s's admin is at %s, so nobody is signed in to it here. Ask for this at that host. If it is not there, the operator writes the same directive into the block of %[2]s.", s.title, at.Host),
+	}
 }
 
 // MayUpload reports whether a request from an address has a valid token, or the

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,23 @@ func takesASecond(context.Context, string) error {
 func authorize(t testing.TB, s *Staff, r *http.Request, address netip.Addr) error {
 	_, _, err := s.Authorize(t.Context(), r, address, MayManage)
 	return err
+}
+
+// Where the admin has a host of its own, nobody can sign in at that of the readers, and is told where.
+func TestStaffAreToldWhichHostTheirsIs(t *testing.T) {
+	p := platformtest.New()
+	p.Location.Admin = &url.URL{Scheme: "https", Host: "admin.example.com:8443", Path: "/blog"}
+	s := newStaff(t, p)
+	for host, want := range map[string]string{
+		"news.example.com":       "Ghost's admin is at admin.example.com:8443, so nobody is signed in to it here. Ask for this at that host. If it is not there, the operator writes the same directive into the block of admin.example.com:8443.",
+		"admin.example.com":      "Sign in to Ghost's admin on this site first.",
+		"ADMIN.example.com:8443": "Sign in to Ghost's admin on this site first.",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "https://"+host+"/blog/ghost/lychgate/themes", nil)
+		if err := authorize(t, s, r, netip.Addr{}); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", host, err, want)
+		}
+	}
 }
 
 // What the platform said of a session is asked for once in 15 seconds, and what

@@ -171,11 +171,18 @@ func (v *view) posts(list []platform.Post) []shownPost {
 }
 
 // picture is where a browser finds a small picture of a post at this site, "" if it would
-// ask for anything else.
+// ask for anything else. Where the platform's admin has a host of its own, pictures are at another of the site's.
 func (v *view) picture(address string) string {
 	at, err := url.Parse(address)
-	isHere := err == nil && at.User == nil && (at.Scheme == "" && at.Host == "" || (at.Scheme == "http" || at.Scheme == "https") && at.Host == v.request.Host)
-	if !isHere {
+	if err != nil || at.User != nil {
+		return ""
+	}
+	server := ""
+	switch isServer := platform.IsServer(at); {
+	case at.Scheme == "" && at.Host == "", isServer && at.Host == v.request.Host:
+	case isServer && slices.Contains(v.site.Hosts, at.Hostname()):
+		server = at.Scheme + "://" + at.Host
+	default:
 		return ""
 	}
 	root := strings.TrimSuffix(v.desk.folder(), "/")
@@ -185,10 +192,13 @@ func (v *view) picture(address string) string {
 	}
 	whole := at.EscapedPath()
 	name, ok := strings.CutPrefix(whole, below)
-	if v.site.Kind.SmallPictures == "" || !ok || strings.HasPrefix(name, "size/") {
-		return whole
+	if v.site.Kind.SmallPictures != "" && ok && !strings.HasPrefix(name, "size/") {
+		whole = root + v.site.Kind.SmallPictures + name
 	}
-	return root + v.site.Kind.SmallPictures + name
+	if server != "" {
+		v.pictures = " " + server
+	}
+	return server + whole
 }
 
 // done reads from the query what was just changed. It only says what a form would do

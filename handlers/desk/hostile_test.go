@@ -242,49 +242,62 @@ func TestPicturesOfOtherHostsAreNotLoaded(t *testing.T) {
 	h.Declare(desktest.Top)
 	h.Publish("1", "A", "#lead")
 	for picture, want := range map[string]string{
-		"https://news.example.com/content/images/a.jpg":         "/content/images/size/w600/a.jpg",
-		"http://news.example.com/content/images/a%20b%2Fc.jpg":  "/content/images/size/w600/a%20b%2Fc.jpg",
-		"/content/images/a.jpg":                                 "/content/images/size/w600/a.jpg",
-		"https://news.example.com/content/images/a.jpg?w=1#x":   "/content/images/size/w600/a.jpg",
-		"https://elsewhere.example/a.jpg":                       "",
-		"//elsewhere.example/a.jpg":                             "",
-		"////elsewhere.example/a.jpg":                           "",
-		"https://news.example.com//elsewhere.example/a.jpg":     "",
-		`https://news.example.com/\elsewhere.example/a.jpg`:     "",
-		`/content/images/\..\..\a.jpg`:                          "/content/images/size/w600/%5C..%5C..%5Ca.jpg", // one name, for a browser
-		"/content/images/size/w2000/a.jpg":                      "/content/images/size/w2000/a.jpg",
-		"/content/im%61ges/a.jpg":                               "/content/im%61ges/a.jpg", // another spelling of the folder
-		"/content/images/size/w600/a.jpg":                       "/content/images/size/w600/a.jpg",
-		"/content/images/../../ghost/api/admin/x":               "",
-		"/content/images/%2e%2E/%2e%2e/ghost/api/admin/x":       "",
-		"/content/images/..%2f..%2fghost/api/admin/x":           "",
-		"/content/images/./a.jpg":                               "",
-		"/content/images//elsewhere.example/a.jpg":              "",
-		"/content/images/":                                      "",
-		"/content/images":                                       "",
-		"/content/imagesx/a.jpg":                                "",
-		"/content/files/a.svg":                                  "",
-		"/ghost/api/admin/users/me/":                            "",
-		"/members/?action=signin":                               "",
-		"/blog/content/images/a.jpg":                            "",
-		`\\elsewhere.example\a.jpg`:                             "",
-		"a.jpg":                                                 "",
-		"sync?tried=1":                                          "",
-		"javascript:alert(1)":                                   "",
-		"data:image/png;base64,AAAA":                            "",
-		"ftp://news.example.com/a.jpg":                          "",
-		"https://news.example.com:8443/a.jpg":                   "",
-		"https://user@elsewhere.example@news.example.com/a.jpg": "",
-		"https://news.example.com":                              "",
-		"":                                                      "",
+		"https://news.example.com/content/images/a.jpg":                      "/content/images/size/w600/a.jpg",
+		"http://news.example.com/content/images/a%20b%2Fc.jpg":               "/content/images/size/w600/a%20b%2Fc.jpg",
+		"/content/images/a.jpg":                                              "/content/images/size/w600/a.jpg",
+		"https://news.example.com/content/images/a.jpg?w=1#x":                "/content/images/size/w600/a.jpg",
+		"https://readers.example.com/content/images/a.jpg":                   "https://readers.example.com/content/images/size/w600/a.jpg", // of the admin's host
+		"https://readers.example.com/ghost/api/admin/x":                      "",
+		"https://readers.example.com.elsewhere.example/content/images/a.jpg": "",
+		"ftp://readers.example.com/content/images/a.jpg":                     "",
+		"https://elsewhere.example/a.jpg":                                    "",
+		"//elsewhere.example/a.jpg":                                          "",
+		"////elsewhere.example/a.jpg":                                        "",
+		"https://news.example.com//elsewhere.example/a.jpg":                  "",
+		`https://news.example.com/\elsewhere.example/a.jpg`:                  "",
+		`/content/images/\..\..\a.jpg`:                                       "/content/images/size/w600/%5C..%5C..%5Ca.jpg", // one name, for a browser
+		"/content/images/size/w2000/a.jpg":                                   "/content/images/size/w2000/a.jpg",
+		"/content/im%61ges/a.jpg":                                            "/content/im%61ges/a.jpg", // another spelling of the folder
+		"/content/images/size/w600/a.jpg":                                    "/content/images/size/w600/a.jpg",
+		"/content/images/../../ghost/api/admin/x":                            "",
+		"/content/images/%2e%2E/%2e%2e/ghost/api/admin/x":                    "",
+		"/content/images/..%2f..%2fghost/api/admin/x":                        "",
+		"/content/images/./a.jpg":                                            "",
+		"/content/images//elsewhere.example/a.jpg":                           "",
+		"/content/images/":                                                   "",
+		"/content/images":                                                    "",
+		"/content/imagesx/a.jpg":                                             "",
+		"/content/files/a.svg":                                               "",
+		"/ghost/api/admin/users/me/":                                         "",
+		"/members/?action=signin":                                            "",
+		"/blog/content/images/a.jpg":                                         "",
+		`\\elsewhere.example\a.jpg`:                                          "",
+		"a.jpg":                                                              "",
+		"sync?tried=1":                                                       "",
+		"javascript:alert(1)":                                                "",
+		"data:image/png;base64,AAAA":                                         "",
+		"ftp://news.example.com/a.jpg":                                       "",
+		"https://news.example.com:8443/a.jpg":                                "",
+		"https://user@elsewhere.example@news.example.com/a.jpg":              "",
+		"https://news.example.com":                                           "",
+		"":                                                                   "",
 	} {
 		h.Ghost.Posts[0].Picture = picture
 		got := ""
-		for img := range elements(h.get("curation", "Editor").body, "img") {
+		page := h.ask("GET", path+"curation", "Editor", "")
+		body, err := html.Parse(page.Body)
+		if err != nil {
+			t.Fatalf("html.Parse: %v", err)
+		}
+		for img := range elements(body, "img") {
 			got = attribute(img, "src")
 		}
 		if got != want {
 			t.Errorf("%q: %q, want %q", picture, got, want)
+		}
+		policy := page.Header().Get("Content-Security-Policy")
+		if want := map[bool]string{true: "img-src 'self' blob: https://readers.example.com;", false: "img-src 'self' blob:;"}[strings.HasPrefix(got, "https:")]; !strings.Contains(policy, want) {
+			t.Errorf("%q: the policy is %s, want %s", picture, policy, want)
 		}
 	}
 }

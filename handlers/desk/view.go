@@ -24,6 +24,9 @@ type view struct {
 	// title is what readers know the publication by, "" while nobody has said.
 	title string
 
+	// pictures is the server of those on the page that are at another host of the site, behind a space; "" for none.
+	pictures string
+
 	// zone is the time zone of the times on the page, nil for that of the browser.
 	zone *time.Location
 }

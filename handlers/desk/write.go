@@ -37,7 +37,7 @@ func (d *Desk) refuse(w http.ResponseWriter, v *view, operation string, err erro
 	failure.SetRetryAfter(w.Header())
 	message := struct{ Message, SignIn, Platform, Again string }{Message: clip.Text(failure.Message, maxMessage)}
 	if failure.Status == http.StatusUnauthorized {
-		message.SignIn, message.Platform, message.Again = d.Path+"/", v.platform(), operation
+		message.SignIn, message.Platform, message.Again = v.signIn(), v.platform(), operation
 		if query := v.request.URL.RawQuery; query != "" && len(query) <= maxAgain {
 			message.Again += "?" + v.request.URL.RawQuery
 		}
@@ -48,6 +48,18 @@ func (d *Desk) refuse(w http.ResponseWriter, v *view, operation string, err erro
 	}
 	d.write(w, failure.Status, v, title, "message", message)
 	return api.Served{Operation: operation, Outcome: failure.Outcome}
+}
+
+// signIn is the address of the platform's admin.
+func (v *view) signIn() string {
+	here := v.desk.Path + "/"
+	if v.site == nil {
+		return here
+	}
+	if at := v.site.Staff.AdminElsewhere(v.request); at != nil {
+		return at.Scheme + "://" + at.Host + here
+	}
+	return here
 }
 
 // frame is what all pages have in common.
@@ -98,7 +110,7 @@ func (v *view) frame(title, name string) frame {
 // allowed too.
 const (
 	noPolicy   = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
-	pagePolicy = "default-src 'none'; script-src 'nonce-%[1]s'; style-src 'nonce-%[1]s'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	pagePolicy = "default-src 'none'; script-src 'nonce-%[1]s'; style-src 'nonce-%[1]s'; img-src 'self' blob:%[2]s; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 // secure sets the headers that all responses have, redirections too.
@@ -126,7 +138,7 @@ func (d *Desk) write(w http.ResponseWriter, status int, v *view, title, name str
 		page.WriteString("<!DOCTYPE html><title>Something went wrong</title><p>This page cannot be shown.</p>")
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, f.Nonce))
+	w.Header().Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, f.Nonce, v.pictures))
 	w.WriteHeader(status)
 	_, _ = w.Write(page.Bytes()) // an error means that the reader has left
 }

@@ -17,6 +17,10 @@ type Config struct {
 	// URL is where Ghost responds, without /ghost: http://127.0.0.1:2368.
 	URL string
 
+	// AdminURL is where staff see Ghost's admin, without /ghost, if Ghost has an admin:url of another
+	// host than its url. Default: as Ghost tells.
+	AdminURL string
+
 	// AdminKey is an Admin API key, as Ghost's settings show it: an ID and a
 	// hexadecimal secret with a colon between them.
 	AdminKey string
@@ -44,6 +48,7 @@ var (
 	_ platform.EventSource   = (*Client)(nil)
 	_ platform.BulkChanger   = (*Client)(nil)
 	_ platform.Locator       = (*Client)(nil)
+	_ platform.AdminLocator  = (*Client)(nil)
 	_ platform.Authenticator = (*Client)(nil)
 	_ platform.ThemeHost     = (*Client)(nil)
 	_ platform.PostHost      = (*Client)(nil)
@@ -78,7 +83,16 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	t := &transport{base: base.JoinPath(adminAPI).String(), tokens: tokens, timeout: cfg.Timeout}
+	t := &transport{
+		site: strings.TrimRight(base.String(), "/"), base: base.JoinPath(adminAPI).String(), tokens: tokens, timeout: cfg.Timeout,
+		finding: make(chan struct{}, 1),
+	}
+	if cfg.AdminURL != "" {
+		if t.admin, err = url.Parse(strings.TrimRight(cfg.AdminURL, "/")); err != nil {
+			return nil, err
+		}
+	}
+	t.addresses.Store(&addresses{admin: t.admin})
 	forMembers, forPosts := t.newAPI(maxConnections), t.newAPI(maxPostConnections)
 	forVisitors, forReaders := t.newAPI(maxStaffConnections), t.newAPI(maxReaderConnections)
 	source := webhookClient{api: forMembers, key: key}

@@ -16,7 +16,8 @@ var Kind = platform.Kind{
 	SmallPictures: "/content/images/size/w600/", // with any theme; Ghost responds with the original where it cannot
 	ImagesAPI:     "/api/admin/images/upload/",
 
-	URL: platform.Setting{Example: "http://127.0.0.1:2368", Check: checkURL},
+	URL:      platform.Setting{Example: "http://127.0.0.1:2368", Check: checkURL},
+	AdminURL: platform.Setting{Example: "https://admin.example.com", Check: checkURL},
 	Key: platform.Setting{
 		Source:  "the key of a custom integration in Ghost's settings",
 		Example: "{env.GHOST_ADMIN_KEY}",
@@ -26,8 +27,8 @@ var Kind = platform.Kind{
 
 	Client:     (*Client)(nil),
 	CheckTheme: checkTheme,
-	Connect: func(url, key string) (platform.Platform, error) {
-		client, err := New(Config{URL: url, AdminKey: key})
+	Connect: func(s platform.Settings) (platform.Platform, error) {
+		client, err := New(Config{URL: s.URL, AdminURL: s.AdminURL, AdminKey: s.Key})
 		if err != nil {
 			return nil, err
 		}

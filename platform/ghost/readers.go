@@ -54,7 +54,7 @@ func (*readerClient) ReaderSession(cookie string) string {
 func (a api) sendAsReader(ctx context.Context, r request) (status int, content []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
 	defer cancel()
-	r.url, r.maxResponse = strings.TrimSuffix(a.base, adminAPI)+r.url, maxReaderResponse
+	r.url, r.maxResponse, r.isReaders = a.site+r.url, maxReaderResponse, true
 	response, err := a.do(ctx, r)
 	return response.status, response.body, err
 }

@@ -70,6 +70,10 @@ func TestSessionsTellWhoAReaderIs(t *testing.T) {
 		var asked http.Header
 		path := ""
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.Contains(r.URL.Path, membersAPI) { // it is asked where it is
+				http.NotFound(w, r)
+				return
+			}
 			asked, path = r.Header, r.URL.Path
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body))

@@ -25,7 +25,7 @@ func checkURL(address string) error {
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%q is not Ghost's address alone: write it without what begins at the ? or #", address)
 	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), AdminPath):
-		return fmt.Errorf("%q is the address of Ghost's admin: write Ghost's own, without /ghost", address)
+		return fmt.Errorf("%q is the address of Ghost's admin: write it without /ghost", address)
 	}
 	return nil
 }

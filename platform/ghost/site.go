@@ -1,6 +1,7 @@
 package ghost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ const sitePath = "/site/"
 // A Ghost in a subdirectory responds with 404
 // elsewhere on its server, and does not say where it is.
 func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.Location, error) {
-	configured, err := url.Parse(strings.TrimSuffix(c.base, adminAPI))
+	configured, err := url.Parse(c.site)
 	if err != nil {
 		return platform.Location{}, err
 	}
@@ -39,24 +40,30 @@ func (c *visitorClient) Locate(ctx context.Context, folders []string) (platform.
 	return platform.Location{}, err
 }
 
+// AdminURL is what Ghost told, or else what the configuration has.
+func (c *visitorClient) AdminURL() *url.URL {
+	return cmp.Or(c.told.Load(), c.addresses.Load().admin)
+}
+
 // locateAt looks for Ghost at one address.
 func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (platform.Location, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	asked := at.JoinPath(adminAPI, sitePath)
-	response, err := c.do(ctx, request{http.MethodGet, asked.String(), map[string]string{"Accept-Version": apiVersion}, nil, maxResponse})
+	found, err := c.find(ctx, at)
 	if err != nil {
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", err)
 	}
-	switch status, body := response.status, response.body; {
+	switch status := found.status; {
 	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
-		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, body))
-	case status == http.StatusOK:
-		if public := publicURL(body); public != nil {
-			return platform.Location{Configured: configured, Found: at, Public: public}, nil
-		}
+		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, found.body))
+	case found.public != nil:
+		location := platform.Location{Configured: configured, Found: at, Public: found.public, AdminKnown: c.admin, Admin: c.adminOf(ctx, at, found.public)}
+		c.told.Store(location.Admin)
+		return location, nil
 	}
-	return platform.Location{}, &platform.ElsewhereError{Configured: configured, Status: response.status, Redirect: redirect(asked, response.header.Get("Location"))}
+	return platform.Location{}, &platform.ElsewhereError{
+		Configured: configured, Status: found.status, Redirect: redirect(at.JoinPath(adminAPI, sitePath), found.header.Get("Location")),
+	}
 }
 
 func publicURL(response []byte) *url.URL {

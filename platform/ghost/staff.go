@@ -156,7 +156,7 @@ func (c *visitorClient) ask(ctx context.Context, path string, header map[string]
 			sent[name] = value
 		}
 	}
-	response, err := c.do(ctx, request{http.MethodGet, c.base + path, sent, nil, maxResponse})
+	response, err := c.do(ctx, request{method: http.MethodGet, url: c.base + path, header: sent, maxResponse: maxResponse})
 	isRefusal := errors.Is(err, errTooLong) && response.status >= 400 // its status says enough
 	if err != nil && !isRefusal {
 		return nil, unanswered(err)

@@ -49,8 +49,8 @@ var (
 	editor = platform.StaffMember{Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}}
 )
 
-// anybody ignores who it is.
-var anybody = cmpopts.IgnoreFields(platform.StaffMember{}, "ID", "Name")
+// anybody ignores who it is, and their colours.
+var anybody = cmpopts.IgnoreFields(platform.StaffMember{}, "ID", "Name", "Scheme")
 
 // A user of Ghost's may do at the edge what the role lets them do, and those who only
 // write are known as staff all the same.
@@ -76,7 +76,7 @@ func TestRolesDecideWhatStaffMayDo(t *testing.T) {
 		{``, platform.StaffMember{}},
 	} {
 		roles = test.roles
-		test.want.ID, test.want.Name = "1", "Ada"
+		test.want.ID, test.want.Name, test.want.Scheme = "1", "Ada", "light"
 		member, err := client.Staff(t.Context(), platform.Visitor{Cookie: sessionCookie + "=a"})
 		if diff := cmp.Diff(test.want, member); diff != "" || err != nil {
 			t.Errorf("Staff with %s: %v, (-want +got):\n%s", test.roles, err, diff)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	httptransport "github.com/lychgate/caddy-lychgate/internal/transport"
@@ -68,9 +69,16 @@ const (
 
 // transport is how all requests reach one Ghost.
 type transport struct {
-	base    string // URL of the Admin API, without a slash at its end
+	site    string // URL of the configuration, without a slash at its end
+	base    string // URL of the Admin API below it, without a slash at its end
 	tokens  *tokens
 	timeout time.Duration // of each request
+
+	admin     *url.URL // of the configuration, or nil
+	addresses atomic.Pointer[addresses]
+	told      atomic.Pointer[url.URL] // where its admin is, as Ghost told last at the publication's host
+	finding   chan struct{}           // has one while addresses are looked for
+	found     time.Time               // when that was last done; only with finding
 }
 
 // api is a transport with connections of its own, so that requests of one kind do not wait
@@ -131,7 +139,10 @@ func (a api) send(ctx context.Context, method, path string, query url.Values, bo
 	if err != nil {
 		return response{}, err
 	}
-	return a.do(ctx, request{method, address, map[string]string{"Authorization": "Ghost " + token, "Accept-Version": apiVersion}, body, maxResponse})
+	return a.do(ctx, request{
+		method: method, url: address, header: map[string]string{"Authorization": "Ghost " + token, "Accept-Version": apiVersion},
+		body: body, maxResponse: maxResponse,
+	})
 }
 
 // request is sent to Ghost.
@@ -140,6 +151,7 @@ type request struct {
 	header      map[string]string // what is empty is left out
 	body        any               // sent as JSON, if it is not nil
 	maxResponse int               // in bytes
+	isReaders   bool              // what pages of the publication ask, not the Admin API
 }
 
 // response is what Ghost sends back.
@@ -149,7 +161,8 @@ type response struct {
 	body   []byte
 }
 
-func (a api) do(ctx context.Context, r request) (response, error) {
+// exchange sends a request under the host of an address, nil for that of the configuration.
+func (a api) exchange(ctx context.Context, r request, as *url.URL) (response, error) {
 	var payload io.Reader
 	if r.body != nil {
 		text, err := json.Marshal(r.body)
@@ -169,6 +182,10 @@ func (a api) do(ctx context.Context, r request) (response, error) {
 	// A Ghost whose own address is https redirects whatever does not say that
 	// it came that way.
 	sent.Header.Set("X-Forwarded-Proto", "https")
+	if as != nil {
+		sent.Host = as.Host
+		sent.Header.Set("X-Forwarded-Host", as.Host)
+	}
 	for name, value := range r.header {
 		if value != "" {
 			sent.Header.Set(name, value)

@@ -73,17 +73,17 @@ customElements.define('desk-image', class extends HTMLElement {
 		this.#offer();
 	}
 
-	// offer shows the buttons that there is a picture for. One of another site cannot be read.
+	// offer shows the buttons that there is a picture for. One of another host cannot be read.
 	#offer() {
 		const address = this.#input.value.trim();
 		this.#remove.hidden = !address;
-		this.#crop.hidden = !isHere(address);
+		this.#crop.hidden = !isHere(address) && (!address || this.#source?.address !== address);
 	}
 
-	#set(address) {
+	#set(address, file) {
 		this.#input.value = address;
 		this.#input.dispatchEvent(new Event('input', {bubbles: true}));
-		this.#show(address);
+		this.#show(file);
 	}
 
 	// cropAgain cuts the file that was chosen once more, or else what was cut of it.
@@ -142,7 +142,7 @@ customElements.define('desk-image', class extends HTMLElement {
 			const url = array(answer?.images)[0]?.url;
 			if (response.ok && typeof url === 'string') {
 				this.#source = {file: source, address: url};
-				this.#set(url);
+				this.#set(url, file);
 				this.#say('The picture was uploaded.');
 			} else if (response.status === 401 || response.status === 403) {
 				this.#say('Not uploaded: sign in first, then choose the picture again. ', Object.assign(textOf('a', 'Sign in'), {href: document.querySelector('header .back').href, target: '_blank'}));
@@ -154,10 +154,12 @@ customElements.define('desk-image', class extends HTMLElement {
 		}
 	}
 
-	// show shows the picture that was uploaded, if it is on this site, and no longer the one
-	// before.
+	// show shows the picture that was uploaded, and no longer the one before.
 	#show(uploaded) {
 		this.querySelector('img')?.remove();
-		if (isHere(uploaded)) this.prepend(Object.assign(new Image(240, 126), {src: uploaded, alt: ''}));
+		if (!uploaded) return;
+		const image = Object.assign(new Image(240, 126), {src: URL.createObjectURL(uploaded), alt: ''});
+		for (const name of ['load', 'error']) image.addEventListener(name, () => URL.revokeObjectURL(image.src));
+		this.prepend(image);
 	}
 });

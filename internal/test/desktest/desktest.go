@@ -160,7 +160,7 @@ func New(t testing.TB) *Harness {
 	h.Site = &desk.Site{
 		CurationSite: &desk.CurationSite{
 			Site: &api.Site{
-				Name: "daily", Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(platformtest.StaffLimiter(t))),
+				Name: "daily", Hosts: []string{"news.example.com", "readers.example.com"}, Platform: h.Ghost, Staff: api.NewStaff("daily", "Ghost", h.Ghost, api.NewAuthLimiter(platformtest.StaffLimiter(t))),
 				Kind:   platform.Kind{Title: "Ghost", ThemesAPI: "/api/admin/themes/", ThemeSettings: "/#/settings/design/change-theme", Pictures: "/content/images/", SmallPictures: "/content/images/size/w600/", ImagesAPI: "/api/admin/images/upload/"},
 				Themes: func() (*themes.Service, error) { return h.Themes, h.Away },
 			},

@@ -2,6 +2,7 @@ package platformtest
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ func (s *site) Locate(ctx context.Context, _ []string) (at platform.Location, er
 	})
 	return at, err
 }
+
+// AdminURL is that of Location.
+func (s *site) AdminURL() *url.URL { return s.Location.Admin }
 
 // Examine finds Examination.
 func (s *site) Examine(ctx context.Context) (found platform.Examination, err error) {
