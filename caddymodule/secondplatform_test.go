@@ -156,8 +156,8 @@ func addShelf(t *testing.T) *shelf {
 			return nil
 		}},
 		Client: s,
-		Connect: func(address, _ string) (platform.Platform, error) {
-			if address != "shelf:books" {
+		Connect: func(of platform.Settings) (platform.Platform, error) {
+			if of.URL != "shelf:books" {
 				return nil, errors.New("there is no such shelf")
 			}
 			return s, nil

@@ -125,7 +125,10 @@ func siteShowCommand() *cobra.Command {
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(site)
 		}
-		return s.print(ctx, out, site)
+		if err := s.print(ctx, out, site); err != nil {
+			return err
+		}
+		return showAdmin(ctx, out, kept)
 	})
 	return show
 }

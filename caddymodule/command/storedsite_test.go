@@ -195,8 +195,8 @@ func TestSitesFromCSV(t *testing.T) {
 		name, csv string
 		want      ran
 	}{
-		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_key,webhooks,reconcile,staff_integrations,registration,labels\n", 1}},
-		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_key, webhooks, reconcile, staff_integrations, registration, labels` + "\n", 1}},
+		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_url,admin_key,webhooks,reconcile,staff_integrations,registration,labels\n", 1}},
+		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_url, admin_key, webhooks, reconcile, staff_integrations, registration, labels` + "\n", 1}},
 		{"semicolons", "name;hosts;platform\n", ran{"", `Error: nothing was added: standard input, line 1: "name;hosts;platform": separate the columns with commas` + "\n", 1}},
 		{"a column twice", "name,name\n", ran{"", "Error: nothing was added: standard input, line 1: the column name is given twice\n", 1}},
 		{"a short line", "name,hosts,platform\na,a.example\n", ran{"", "Error: nothing was added: standard input, record on line 2: wrong number of fields\n", 1}},

@@ -45,7 +45,7 @@ func startChromium(folder string) (Engine, error) {
 		chromedp.ExecPath(program),
 		chromedp.NoSandbox, // which root cannot have
 		chromedp.Flag("headless", "new"),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"), // Ghost Admin asks others too
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1"), // Ghost Admin asks others too
 		chromedp.UserDataDir(filepath.Join(folder, "profile")),
 		chromedp.WSURLReadTimeout(time.Minute),
 	)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
@@ -66,7 +67,8 @@ http://localhost:{{port}} {
 type site struct {
 	t      *testing.T
 	base   string // http://localhost:<port>, with the path of a Ghost in a subdirectory
-	origin string
+	admin  string // base, or that of the staff
+	origin string // of the staff
 	store  string
 	ghost  *ghosttest.Process
 	client *http.Client
@@ -81,7 +83,7 @@ func newSite(t *testing.T, path string) *site {
 	jar, err := cookiejar.New(nil)
 	port := freeport.New(t)
 	s := &site{
-		t: t, base: "http://localhost:" + port + path, origin: "http://localhost:" + port, store: filepath.Join(t.TempDir(), "lychgate.db"),
+		t: t, base: "http://localhost:" + port + path, admin: "http://localhost:" + port + path, origin: "http://localhost:" + port, store: filepath.Join(t.TempDir(), "lychgate.db"),
 		ghost: ghosttest.New(t), client: &http.Client{Jar: must(t, jar, err)},
 	}
 	t.Setenv("LYCHGATE_GHOST_URL", s.base)
@@ -90,15 +92,25 @@ func newSite(t *testing.T, path string) *site {
 		"port": port, "path": path, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key,
 		"upstream": strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
 	})
-	s.send("POST", "/ghost/api/admin/session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"}, nil)
+	s.signIn()
 	s.uploadTheme()
 	return s
+}
+
+// signIn signs the owner in.
+func (s *site) signIn() {
+	s.t.Helper()
+	s.send("POST", "/ghost/api/admin/session/", map[string]string{"username": "owner@example.com", "password": "four-words-on-a-lychgate"}, nil)
 }
 
 // do sends a request of the owner's. The test ends unless the status is below 300.
 func (s *site) do(method, path, contentType string, body io.Reader) (content string, header http.Header) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, body)
+	base := s.base
+	if strings.HasPrefix(path, "/ghost/") {
+		base = s.admin
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), method, base+path, body)
 	if err != nil {
 		s.t.Fatalf("http.NewRequestWithContext: %v", err)
 	}
@@ -146,9 +158,27 @@ func (s *site) get(path string) string {
 // find anything in it.
 func (s *site) uploadTheme() {
 	s.t.Helper()
+	if got := s.upload(os.DirFS(themeFolder)); len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
+		s.t.Fatalf("the upload: %+v", got)
+	}
+	s.send("PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
+}
+
+// uploaded is what an upload of a theme is answered with.
+type uploaded struct {
+	Themes []struct {
+		Name             string
+		Errors, Warnings []any
+	}
+	Errors []any `json:"_errors"`
+}
+
+// upload uploads a theme under the name of the example.
+func (s *site) upload(theme fs.FS) (got uploaded) {
+	s.t.Helper()
 	var file bytes.Buffer
 	z := zip.NewWriter(&file)
-	if err := z.AddFS(os.DirFS(themeFolder)); err != nil {
+	if err := z.AddFS(theme); err != nil {
 		s.t.Fatalf("z.AddFS: %v", err)
 	}
 	if err := z.Close(); err != nil {
@@ -162,21 +192,10 @@ func (s *site) uploadTheme() {
 	}
 	form.Close()
 	response, _ := s.do("POST", "/ghost/api/admin/themes/upload/", form.FormDataContentType(), &body)
-	type uploaded struct {
-		Themes []struct {
-			Name             string
-			Errors, Warnings []any
-		}
-		Errors []any `json:"_errors"`
-	}
-	var got uploaded
 	if err := json.Unmarshal([]byte(response), &got); err != nil {
 		s.t.Fatalf("uploading the theme: %s: %v", response, err)
 	}
-	if len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
-		s.t.Fatalf("the upload: %s", response)
-	}
-	s.send("PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
+	return got
 }
 
 // event is what the staff's JSON says of an event.
