@@ -107,10 +107,10 @@ func (s *shelf) GetAll(_ context.Context, ids []string) (found []platform.Member
 	return found, nil
 }
 
-func (s *shelf) Count(context.Context) (int, error) {
+func (s *shelf) Count(context.Context) (int, platform.Member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.members), nil
+	return len(s.members), platform.Member{}, nil
 }
 
 func (s *shelf) FindByEmail(_ context.Context, email string) (platform.Member, error) {

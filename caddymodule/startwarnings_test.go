@@ -179,6 +179,8 @@ func TestWarningsOfValidation(t *testing.T) {
 		sameAdmin  = "two sites have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site"
 		dot        = "a host ends in a dot, which is left out: write it without"
 		underscore = "a host has an underscore, and no public authority issues certificates for such a name: write one of letters, digits, hyphens and dots"
+		noEvents   = "no webhook events may come to this address, and changes are seen a minute later then"
+		allow      = "write an address into webhooks that has a public IP address, or set security.allowWebhookInternalIPs to true in Ghost's configuration (security__allowWebhookInternalIPs=true in its environment) and restart Ghost"
 	)
 	for name, test := range map[string]struct {
 		config string
@@ -193,6 +195,14 @@ func TestWarningsOfValidation(t *testing.T) {
 			[]map[string]any{
 				{"msg": dot, "host": "news.example.com.", "site": "daily", "at": "Caddyfile:9"},
 				{"msg": underscore, "host": "my_news.example.org", "site": "weekly", "at": "Caddyfile:12"},
+			},
+		},
+		"webhooks to where some Ghosts send none": {
+			"{\n{{log}}\nlychgate {\nsite daily {\nhosts news.example.com 10.0.0.7 127.0.0.1 caddy\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\nwebhooks http://10.0.0.7\n}\n}\n" +
+				"site weekly {\nhosts weekly.example.org caddy2\nplatform ghost http://127.0.0.2:2368 {\nadmin_key " + strings.Replace(edgetest.AnAdminKey, "0", "1", 1) + "\nwebhooks http://caddy2:8080\n}\n}\n}\n}\nhttp://news.example.com {\nmembers_api\n}\n",
+			[]map[string]any{
+				{"msg": noEvents, "why": "Ghost sends none to a private or loopback address", "address": "http://10.0.0.7", "write": allow, "site": "daily", "at": "Caddyfile:12"},
+				{"msg": noEvents, "why": "Ghost sends none to a host without a dot", "address": "http://caddy2:8080", "write": allow, "site": "weekly", "at": "Caddyfile:19"},
 			},
 		},
 		"odd hosts in JSON": {

@@ -117,7 +117,7 @@ func checkPlatform(ctx context.Context, site Site, c Config) Result {
 			return fail(err.Error(), "")
 		}
 		r = clocks(Result{Status: OK, Message: found.Name + " answers and accepts the key"}, found.Ahead)
-	} else if _, err := site.Platform.Count(ctx); err != nil {
+	} else if _, _, err := site.Platform.Count(ctx); err != nil {
 		return fail(err.Error(), "")
 	}
 	if wrong != nil {

@@ -202,7 +202,7 @@ func reloadConnections(t *testing.T) (got, gone int) {
 	}
 	count := func(e *edge.Edge) {
 		t.Helper()
-		if _, err := e.Site("daily.example").Platform.Count(t.Context()); err != nil {
+		if _, _, err := e.Site("daily.example").Platform.Count(t.Context()); err != nil {
 			t.Fatalf("Count: %v", err)
 		}
 	}

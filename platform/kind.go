@@ -40,6 +40,10 @@ type Kind struct {
 	// admin, if that is at another host than the publication; it may be left empty.
 	URL, Key, AdminURL Setting
 
+	// RefusedTarget says why some versions of the platform send no webhook events to an address, and what to write
+	// instead; "" for an address that all take. Nil if there are none.
+	RefusedTarget func(address string) (why, write string)
+
 	// Client only tells which interfaces of this package the platforms have that Connect
 	// returns. It may be a nil pointer.
 	Client Platform

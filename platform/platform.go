@@ -75,8 +75,9 @@ type Platform interface {
 	// GetAll takes at most 100 IDs. Members that do not exist are left out.
 	GetAll(ctx context.Context, ids []string) ([]Member, error)
 
-	// Count counts all members.
-	Count(ctx context.Context) (int, error)
+	// Count counts all members. The latest is that which was changed last, as far as the platform
+	// knows; zero without members.
+	Count(ctx context.Context) (total int, latest Member, err error)
 
 	// FindByEmail compares emails as emailaddr.Key does. If several members match, an exact match
 	// comes first, then the oldest member. Errors: ErrNotFound.

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // This file looks how many members the platform has: another number than it should
@@ -17,8 +18,8 @@ const (
 	// is counted less often than every countInterval. 100,000 take 17 minutes.
 	countPause = 10 * time.Millisecond
 
-	// idleInterval is how often a site is counted whose members are not to be compared. It tells that
-	// the platform responds, and takes the key.
+	// idleInterval is how often a site is counted whose members are not to be compared, once its events have arrived. It
+	// tells that the platform responds, and takes the key.
 	idleInterval = 10 * time.Minute
 )
 
@@ -57,7 +58,7 @@ func (s comparer) untilCount(isFirst bool) time.Duration {
 	if isFirst && interval > countInterval { // since first polls are not as far apart
 		interval = countInterval + time.Duration(s.spread*float64(interval))
 	}
-	if s.Reconcile == 0 {
+	if s.Reconcile == 0 && (s.events() == nil || s.webhook.hasArrived.Load()) {
 		interval = max(interval, idleInterval)
 	}
 	return interval
@@ -72,7 +73,10 @@ func (s comparer) checkCount(ctx context.Context) error {
 	}
 	isFirst := count.counted.IsZero()
 	count.counted = s.Now()
-	there, err := s.countThere(ctx)
+	there, latest, err := s.countThere(ctx)
+	if err == nil {
+		s.seen(latest, isFirst)
+	}
 	if err != nil || s.Reconcile == 0 || !isFirst && there == count.there && !count.isOdd {
 		return err
 	}
@@ -88,13 +92,24 @@ func (s comparer) checkCount(ctx context.Context) error {
 	return nil
 }
 
-// countThere asks the platform how many members it has. Of one that hangs it finds
+// seen has changes looked for if the member that was changed last is another than at the last count, for events may be
+// lost, or never arrive.
+func (s comparer) seen(latest platform.Member, isFirst bool) {
+	before := s.count.latest
+	s.count.latest = latest
+	if !isFirst && (latest.ID != before.ID || !latest.UpdatedAt.Equal(before.UpdatedAt)) {
+		s.webhook.changed.Store(&latest)
+		s.webhooks.ask()
+	}
+}
+
+// countThere asks the platform how many members it has, and which was changed last. Of one that hangs it finds
 // out that it responds again.
-func (s comparer) countThere(ctx context.Context) (int, error) {
+func (s comparer) countThere(ctx context.Context) (int, platform.Member, error) {
 	begin := s.Now()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	there, err := s.Platform.Count(bounded)
+	there, latest, err := s.Platform.Count(bounded)
 	if !isEnding(ctx) {
 		s.Contacts.Note(s.name, err)
 		s.noteFailing(err != nil)
@@ -106,10 +121,10 @@ func (s comparer) countThere(ctx context.Context) (int, error) {
 	}
 	if err != nil {
 		s.judge(ctx, err, begin)
-		return 0, err
+		return 0, latest, err
 	}
 	s.responded()
-	return there, nil
+	return there, latest, nil
 }
 
 // noteFailing notes whether the last count failed. A site that is over is not counted among those

@@ -65,6 +65,7 @@ func (s *Sync) Receive(site, url string, header func(name string) string, body [
 	if err != nil {
 		return err
 	}
+	found.webhook.hasArrived.Store(true)
 	if id == "" {
 		return nil // it was a test
 	}

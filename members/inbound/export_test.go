@@ -32,6 +32,10 @@ func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
 	return err
 }
 
+func (s *Sync) Count(ctx context.Context, site string) error {
+	return comparer{s.site(site)}.checkCount(ctx)
+}
+
 func (s *Sync) Register(ctx context.Context, site string) error {
 	return s.site(site).register(ctx, s.site(site).events())
 }

@@ -261,7 +261,9 @@ func (p *empty) List(ctx context.Context, _ string, since time.Time) ([]platform
 	return nil, 0, p.do(ctx, method)
 }
 
-func (p *empty) Count(ctx context.Context) (int, error) { return 0, p.do(ctx, "count") }
+func (p *empty) Count(ctx context.Context) (int, platform.Member, error) {
+	return 0, platform.Member{}, p.do(ctx, "count")
+}
 
 func (p *empty) Subscribe(ctx context.Context, _ string) error { return p.do(ctx, "subscribe") }
 

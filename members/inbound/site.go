@@ -144,9 +144,10 @@ var ErrNoPlatform = errors.New("the site has no platform")
 type counting struct {
 	silence time.Duration // until the next count of a platform that hangs
 
-	counted time.Time // when that was; zero before
-	there   int       // how many the platform had
-	surplus int       // those that the store had not
+	counted time.Time       // when that was; zero before
+	there   int             // how many the platform had
+	latest  platform.Member // the one that was changed last
+	surplus int             // those that the store had not
 
 	// isOdd means that the surplus was another than that after the last
 	// comparison, so the store is asked again whatever the platform has.
@@ -183,6 +184,10 @@ type registered struct {
 	next     time.Time // when it is to be registered
 	catchUp  time.Time // when it is to be asked for changes
 	caughtUp bool      // since the site was added
+
+	hasArrived atomic.Bool                     // an event, at this process
+	changed    atomic.Pointer[platform.Member] // the one that a count has seen to be changed since the last one, nil for none
+	missed     int                             // how often there were changes of which no event came, in a row
 
 	changes *changes      // those that are asked for, nil if they are not
 	took    time.Duration // by the platform, since the registration or the changes were due

@@ -60,7 +60,7 @@ func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
 	if !s.Now().Before(s.webhook.next) {
 		err = s.timed(ctx, s.polls, func(ctx context.Context) error { return s.register(ctx, source) })
 	}
-	if err == nil && !s.Now().Before(s.webhook.catchUp) {
+	if err == nil && (s.webhook.changed.Load() != nil || !s.Now().Before(s.webhook.catchUp)) {
 		isLeft, err = s.catchUp(ctx)
 	}
 	if err != nil {
@@ -145,13 +145,14 @@ type changes struct {
 	began, since time.Time
 	at           *paging
 	pages        int
-	refreshed    int // members
+	refreshed    int  // members
+	isMissed     bool // a count has seen one of which no event seems to have come
 }
 
 // catchUp refreshes the members that were changed on the platform since this was
 // last done, if that is due. It is due every hour, and when the site was added, unless another
-// process, or this one before a reload, has done it since. isLeft means that its turn ended
-// before it did.
+// process, or this one before a reload, has done it since, and whenever a count has seen a change of which no event
+// came. isLeft means that its turn ended before it did.
 func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	now := s.Now()
 	s.webhook.catchUp = now.Add(webhookInterval)
@@ -162,14 +163,22 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	if source := s.events(); source != nil && !s.isMine(w, source) {
 		s.webhook.next = now // another process has registered another one
 	}
-	if (s.webhook.caughtUp || s.wasPolledBefore.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
+	c := s.webhook.changes
+	isMissed := c != nil && c.isMissed
+	if changed := s.webhook.changed.Swap(nil); changed != nil && !isMissed {
+		if isMissed, err = s.isMissed(ctx, *changed); err != nil {
+			s.webhook.changed.CompareAndSwap(nil, changed)
+			return false, err
+		}
+	}
+	if !isMissed && (s.webhook.caughtUp || s.wasPolledBefore.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
 		s.webhook.changes, s.webhook.catchUp = nil, w.SeenAt.Add(catchUpInterval)
 		return false, nil
 	}
-	c := s.webhook.changes
 	if c == nil {
 		c = &changes{began: now, since: w.SeenAt, at: startPaging("")}
 	}
+	c.isMissed = c.isMissed || isMissed
 	if isLeft, err = s.catchUpOn(ctx, c); isLeft {
 		s.webhook.changes, s.webhook.catchUp = c, now
 		return true, nil
@@ -179,7 +188,28 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 		return false, err
 	}
 	s.webhook.caughtUp, s.webhook.catchUp = true, c.began.Add(catchUpInterval)
+	s.noteMissed(c)
 	return false, s.Store.MarkWebhookSeen(ctx, s.name, c.began)
+}
+
+// isMissed reports whether the platform may send no event of a change: none has come yet, or what is kept is not as the
+// platform has it.
+func (s *site) isMissed(ctx context.Context, changed platform.Member) (bool, error) {
+	if !s.webhook.hasArrived.Load() {
+		return true, nil
+	}
+	isSame, err := s.isSame(ctx, changed)
+	return !isSame, err
+}
+
+// noteMissed warns if the platform sends no events at all. Of a single change the event may still be on its way.
+func (s *site) noteMissed(c *changes) {
+	if s.webhook.hasArrived.Load() || !c.isMissed || c.refreshed == 0 {
+		return
+	}
+	if s.webhook.missed++; s.webhook.missed > 1 {
+		s.warnings.Warn(s.name, "the platform sends no webhook events of its changes, so it is asked for them every minute; the doctor says why", zap.String("webhooks", s.Site.WebhookURL))
+	}
 }
 
 // catchUpOn refreshes the members that were changed, until it is done or its turn ends. It asks for

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
@@ -156,6 +157,72 @@ func TestCatchUp(t *testing.T) {
 		step()
 		known("a", "b", "c", "d", "e", "f")
 	})
+}
+
+// Where no webhook event arrives, since the platform does not send any to such an address, what staff change is known
+// after the next count all the same, and an operator is told. Where events arrive, nothing more is asked.
+func TestChangesWithoutEvents(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	core, logs := observer.New(zap.WarnLevel)
+	sync := inbound.New(inbound.Config{Store: b.Store, Sites: map[string]inbound.Site{membertest.Site: withWebhooks(b)}, Logger: zap.New(core), Now: b.Clock})
+	lists := 0
+	b.Platform.Before = func(_ context.Context, call string) error {
+		if strings.HasPrefix(call, "list") {
+			lists++
+		}
+		return nil
+	}
+	ctx := t.Context()
+	step := func() { // a minute later
+		t.Helper()
+		b.Now = b.Now.Add(inbound.CountInterval)
+		if err := errors.Join(sync.Register(ctx, membertest.Site), sync.Count(ctx, membertest.Site), sync.CatchUp(ctx, membertest.Site)); err != nil {
+			t.Fatalf("step: %v", err)
+		}
+	}
+	known := func(email string, want bool) {
+		t.Helper()
+		if _, err := b.Store.Find(ctx, members.Key{Site: membertest.Site, Email: email}); (err == nil) != want {
+			t.Errorf("%s: %v, want it to be known: %t", email, err, want)
+		}
+	}
+	change := func(name string) {
+		b.Platform.EditMember("p-"+name, func(m *platform.Member) { m.Email, m.UpdatedAt = name+"@example.com", b.Now })
+	}
+	const warning = "the platform sends no webhook events of its changes, so it is asked for them every minute; the doctor says why"
+	step()
+	step()
+	for i, name := range []string{"a", "b", "c"} {
+		change(name)
+		known(name+"@example.com", false)
+		step()
+		known(name+"@example.com", true)
+		if got := logs.FilterMessage(warning).Len(); (got > 0) != (i > 0) {
+			t.Errorf("%d warnings after %d changes, want none for one, and one for more", got, i+1)
+		}
+	}
+	lists = 0
+	step()
+	if lists != 0 {
+		t.Errorf("%d lists of changes when nothing was changed, want 0", lists)
+	}
+
+	change("d")
+	url := b.Platform.URLs[0]
+	if err := sync.Receive(membertest.Site, url, signed(url), []byte("p-d")); err != nil {
+		t.Fatalf("sync.Receive: %v", err)
+	}
+	sync.RefreshDue(ctx, membertest.Site)
+	step()
+	if lists != 0 {
+		t.Errorf("%d lists of changes of which events came, want 0", lists)
+	}
+	change("e") // of which none comes
+	step()
+	known("e@example.com", true)
+	if lists == 0 {
+		t.Error("no list of changes of which no event came, want some")
+	}
 }
 
 // A failed refresh is retried. The number of waiting events is bounded.

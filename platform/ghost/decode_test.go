@@ -110,7 +110,7 @@ func TestHostileGhostTakesLittleMemory(t *testing.T) {
 	for name, status := range map[string]int{"members, numbers": http.StatusOK, "members, objects": http.StatusOK, "errors, objects": http.StatusBadRequest} {
 		client := hostile(t, status, hostileResponses()[name])
 		var err error
-		if n := allocated(func() { _, err = client.Count(t.Context()) }); err == nil || n > most {
+		if n := allocated(func() { _, _, err = client.Count(t.Context()) }); err == nil || n > most {
 			t.Errorf("%s: error %v, %d MB allocated, want an error and %d at most", name, err, n>>20, most>>20)
 		}
 	}
@@ -127,7 +127,7 @@ func TestPagesAreAsLongAsAskedFor(t *testing.T) {
 		limit int
 		read  func(*Client) error
 	}{
-		"Count":       {"members", 1, func(c *Client) error { _, err := c.Count(t.Context()); return err }},
+		"Count":       {"members", 1, func(c *Client) error { _, _, err := c.Count(t.Context()); return err }},
 		"GetAll":      {"members", 2, func(c *Client) error { _, err := c.GetAll(t.Context(), ids); return err }},
 		"List":        {"members", 100, func(c *Client) error { _, _, err := c.List(t.Context(), "", time.Time{}); return err }},
 		"changes":     {"members", 100, func(c *Client) error { _, _, err := c.List(t.Context(), "", time.Now()); return err }},

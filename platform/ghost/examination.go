@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -153,11 +155,29 @@ func (w webhook) undelivered() error {
 	return &platform.UndeliveredError{Reason: "it was answered with " + w.TriggeredStatus + ", which is not how an edge answers", Answered: true}
 }
 
+const (
+	privateTarget = "Ghost sends none to a private or loopback address"
+	bareTarget    = "Ghost sends none to a host without a dot"
+)
+
 // refusedTargets say why Ghost sends an event nowhere, by the code that it notes. Ghost 6.65 does so, and sends to its
 // own host and port all the same.
-var refusedTargets = map[string]string{
-	"URL_PRIVATE_INVALID": "Ghost sends none to a private or loopback address",
-	"URL_MISSING_INVALID": "Ghost sends none to a host without a dot",
+var refusedTargets = map[string]string{"URL_PRIVATE_INVALID": privateTarget, "URL_MISSING_INVALID": bareTarget}
+
+// refusedTarget tells by the address itself. What its name resolves to may be private too.
+func refusedTarget(address string) (why, write string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", ""
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case err == nil && (ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()):
+		return privateTarget, allowTarget
+	case err != nil && !strings.Contains(u.Hostname(), "."):
+		return bareTarget, allowTarget
+	}
+	return "", ""
 }
 
 const allowTarget = "write an address into webhooks that has a public IP address, or set security.allowWebhookInternalIPs to true in Ghost's configuration " +

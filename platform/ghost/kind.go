@@ -25,6 +25,8 @@ var Kind = platform.Kind{
 	},
 	AdminScript: &platform.AdminScript{Path: "/api/admin/config/", Add: addScript},
 
+	RefusedTarget: refusedTarget,
+
 	Client:     (*Client)(nil),
 	CheckTheme: checkTheme,
 	Connect: func(s platform.Settings) (platform.Platform, error) {

@@ -155,7 +155,7 @@ func (c *memberClient) List(ctx context.Context, after string, since time.Time) 
 		filter = append(filter, "updated_at:>="+quote(since.UTC().Format(time.DateTime)))
 	}
 	for limit := pageSize; ; limit /= 2 {
-		page, total, err := c.list(ctx, strings.Join(filter, "+"), limit)
+		page, total, err := c.list(ctx, strings.Join(filter, "+"), oldest, limit)
 		if errors.Is(err, errTooLong) && limit > 1 {
 			continue // members of many long labels
 		}
@@ -171,10 +171,13 @@ func (c *memberClient) List(ctx context.Context, after string, since time.Time) 
 // pageSize is the most members that Ghost returns at a time.
 const pageSize = 100
 
-// The members are sorted by ID. The total counts all that the filter matches.
-func (c *memberClient) list(ctx context.Context, filter string, limit int) ([]platform.Member, int, error) {
+// Orders of lists.
+const oldest, latest = "id asc", "updated_at desc"
+
+// The total counts all that the filter matches.
+func (c *memberClient) list(ctx context.Context, filter, order string, limit int) ([]platform.Member, int, error) {
 	var response members
-	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {"id asc"}, "include": {includes}}
+	query := url.Values{"limit": {strconv.Itoa(limit)}, "order": {order}, "include": {includes}}
 	if filter != "" {
 		query.Set("filter", filter)
 	}
@@ -203,16 +206,19 @@ func (c *memberClient) GetAll(ctx context.Context, ids []string) ([]platform.Mem
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	list, _, err := c.list(ctx, "id:"+oneOf(ids), len(ids))
+	list, _, err := c.list(ctx, "id:"+oneOf(ids), oldest, len(ids))
 	if slices.ContainsFunc(list, func(m platform.Member) bool { return !slices.Contains(ids, m.ID) }) {
 		return nil, errors.New("asking Ghost: it answers with members that it was not asked for; does something in front of it drop the query from a request?")
 	}
 	return list, err
 }
 
-func (c *memberClient) Count(ctx context.Context) (int, error) {
-	_, total, err := c.list(ctx, "", 1)
-	return total, err
+func (c *memberClient) Count(ctx context.Context) (int, platform.Member, error) {
+	list, total, err := c.list(ctx, "", latest, 1)
+	if err != nil || len(list) == 0 {
+		return total, platform.Member{}, err
+	}
+	return total, list[0], nil
 }
 
 // Ghost on SQLite tells emails apart

@@ -175,7 +175,7 @@ func TestGetAndList(t *testing.T) {
 			t.Errorf("changed since %s: %d", since, len(page))
 		}
 	}
-	if n, err := client.Count(ctx); n < 102 || err != nil {
+	if n, _, err := client.Count(ctx); n < 102 || err != nil {
 		t.Errorf("%d members, %v", n, err)
 	}
 	// Those who are there are found among those who are not, as many as are asked for
@@ -230,7 +230,7 @@ func TestAnswersThatAreNoLists(t *testing.T) {
 		if list, _, err := client.List(t.Context(), "x", time.Time{}); err == nil {
 			t.Errorf("%s, listed: %v", body, list)
 		}
-		if n, err := client.Count(t.Context()); err == nil && body != other {
+		if n, _, err := client.Count(t.Context()); err == nil && body != other {
 			t.Errorf("%s, counted: %d", body, n)
 		}
 		server.Close()

@@ -136,13 +136,18 @@ func (p *members) GetAll(ctx context.Context, ids []string) (list []platform.Mem
 	return list, err
 }
 
-// Count counts all members.
-func (p *members) Count(ctx context.Context) (n int, err error) {
+// Count counts all members, and finds the one that was changed last.
+func (p *members) Count(ctx context.Context) (n int, latest platform.Member, err error) {
 	err = p.call(ctx, "count", "", func() error {
 		n = len(p.Members)
+		for _, m := range p.Members {
+			if m.UpdatedAt.After(latest.UpdatedAt) || m.UpdatedAt.Equal(latest.UpdatedAt) && m.ID > latest.ID {
+				latest = m
+			}
+		}
 		return nil
 	})
-	return n, err
+	return n, latest, err
 }
 
 // List has pages of three.
