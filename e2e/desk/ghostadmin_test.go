@@ -83,7 +83,7 @@ func TestGhostAdmin(t *testing.T) {
 	p.Must(p.Navigate(s.base + "/ghost/#/posts"))
 	hasEntry(t, p, ourEntries...)
 	openInstalled(p)
-	p.Do("[...document.querySelector('#theme-casper').closest('[data-testid]').querySelectorAll('button')].find(b => text(b) === 'Activate').click()")
+	p.Do("[...document.querySelector('#theme-casper').closest('[data-testid]').querySelectorAll('button')].find(b => /^Activate( theme)?$/.test(text(b))).click()")
 	p.Until("/Active/.test(text(document.querySelector('#theme-casper')))")
 	p.Do("location.hash = '#/posts'")
 	hasEntry(t, p)
@@ -203,6 +203,10 @@ func (s *site) findEntries(p *browser.Page) {
 		opened("location.hash.startsWith('#/settings') ? !!find('[data-testid=theme]') : !find('[data-testid=theme]') && !!find('a', 'Homepage Curation')")
 	}
 	opened(entriesAre(s.t, ourEntries...))
+	diff(s.t, "where the entries begin, beside the admin's own", true, browser.JS[bool](p, `(() => {
+		const left = [...document.querySelectorAll('`+underPosts+`')].map(link => link.querySelector('span').getBoundingClientRect().left);
+		return left.every(x => Math.abs(x - left[0]) < 1);
+	})()`))
 	p.Picture("ghost-admin-posts")
 	click(p, "a", curationEntry)
 	p.Until("location.pathname === '/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")

@@ -8,10 +8,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 )
 
-// click clicks the first visible element that says some words.
+// click clicks the first visible element that says some words. Tabs of Ghost 6.65 are chosen by the focus.
 func click(p *browser.Page, selector, words string) {
 	p.Until("!!find(" + quote(selector) + ", " + quote(words) + ")")
-	p.Do("find(%q, %q).click()", selector, words)
+	p.Do("find(%[1]q, %[2]q).focus(); find(%[1]q, %[2]q)?.click()", selector, words)
 }
 
 // upload uploads a theme in Ghost Admin, over the one that has its name, and returns the
@@ -28,9 +28,10 @@ func upload(p *browser.Page, name string, zip []byte, overwrites bool) (title st
 	return browser.JS[string](p, "text(dialog().querySelector('h1, h2, h3, h4'))")
 }
 
-// confirm clicks a button of the dialog that says what came of an upload.
+// confirm clicks a button of the dialog that says what came of an upload. What older versions of Ghost call
+// Activate is Activate theme in 6.65.
 func confirm(p *browser.Page, words string) {
-	p.Do("[...dialog().querySelectorAll('button')].find(button => text(button) === %q).click()", words)
+	p.Do("[...dialog().querySelectorAll('button')].find(button => text(button).replace(/^Activate theme$/, 'Activate') === %q).click()", words)
 	p.Until("!dialog()")
 }
 

@@ -64,42 +64,46 @@
 	// keptOfLinks are the attributes with which the admin's own entries are styled.
 	const keptOfLinks = ['class', 'data-sidebar', 'data-size', 'data-active'];
 
-	// entryLike copies the look of one of the admin's entries.
+	// entryLike copies the look of one of the admin's entries: what stands between it and its link, too.
 	const entryLike = (item, link, text) => {
-		const entry = item.cloneNode(false), copy = link.cloneNode(false), label = link.querySelector('span')?.cloneNode(false) ?? elementOf('span');
+		const copy = link.cloneNode(false), label = link.querySelector('span')?.cloneNode(false) ?? elementOf('span');
 		for (const {name} of [...copy.attributes]) {
 			if (!keptOfLinks.includes(name)) copy.removeAttribute(name);
 		}
 		copy.classList.remove('active');
 		if (copy.dataset.active) copy.dataset.active = 'false';
-		entry.removeAttribute('id');
-		entry.dataset.lychgate = text;
 		label.append(text);
 		copy.append(label);
-		entry.append(copy);
+		let entry = copy;
+		for (let around = link; around !== item; around = around.parentElement) {
+			const outer = around.parentElement.cloneNode(false);
+			outer.removeAttribute('id');
+			outer.append(entry);
+			entry = outer;
+		}
+		entry.dataset.lychgate = text;
 		return entry;
 	};
 
-	// showEntries puts the entries under Posts, in their order, or takes them away.
+	// showEntries puts the entries under Posts, behind the admin's own and in their order, or takes them away.
+	// Ghost 6.65 takes its own away while the list is collapsed, so that nobody gets there by keyboard.
 	const showEntries = () => {
 		const list = viewsOfPosts();
 		if (!list) return;
+		const item = list.querySelector(':scope > li:not([data-lychgate])'), like = item?.querySelector('a'), entries = [];
 		for (const [text, address] of Object.entries(pages)) {
 			let entry = list.querySelector(`:scope > [data-lychgate="${text}"]`);
-			if (!address) {
+			if (!address || !like) {
 				entry?.remove();
 				continue;
 			}
-			if (!entry) {
-				const item = list.querySelector(':scope > li'), link = item?.querySelector('a');
-				if (!link) return;
-				entry = entryLike(item, link, text);
-				const after = text === 'Events' ? null : list.querySelector(':scope > [data-lychgate]');
-				list.insertBefore(entry, after);
-			}
+			entry ??= entryLike(item, like, text);
 			const link = entry.querySelector('a');
 			if (link.getAttribute('href') !== address) link.href = address;
+			entries.push(entry);
 		}
+		const last = [...list.children].slice(-entries.length);
+		if (entries.some((entry, i) => entry !== last[i])) list.append(...entries);
 	};
 
 	const drawn = new WeakMap(); // what is drawn in a box, by box
