@@ -22,8 +22,23 @@ type ReaderHost interface {
 	// ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
 	SendLink(ctx context.Context, link SignInLink) (isSent bool, err error)
 
+	// Privacy asks whether the publication is private.
+	Privacy(ctx context.Context) (Privacy, error)
+
+	// AccessSession picks the part of a Cookie header that may show that a browser has given the password of
+	// a private publication, "" if there is none. HasAccess asks whether it does; nothing else of the reader's
+	// request is sent.
+	AccessSession(cookie string) string
+	HasAccess(ctx context.Context, session string) (bool, error)
+
 	// LinkKey is a secret that all edges have which know the platform's key.
 	LinkKey() []byte
+}
+
+// Privacy says whether readers need a password for the whole publication.
+type Privacy struct {
+	IsPrivate bool
+	FeedToken string // with which programs may subscribe without the password; "" for none
 }
 
 // SignInLink is a link that signs a reader in.

@@ -168,7 +168,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		}, h.on.ClientAddr(r)))
 		return nil
 	}
-	site.Metrics.ServedEvents(h.readers.Serve(w, r, site.Name, h.events.Feed, h.on.ClientAddr(r)))
+	site.Metrics.ServedEvents(h.readers.Serve(w, r, site.Name, site.Readers(), h.events.Feed, h.on.ClientAddr(r)))
 	return nil
 }
 

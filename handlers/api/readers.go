@@ -19,6 +19,8 @@ type Readers struct {
 	title    string // of the platform
 	platform platform.ReaderHost
 	sessions sessions[platform.Reader]
+	access   sessions[bool] // to a private publication
+	privacy  privacy
 	ended    *recent.Cache[[sha256.Size]byte, struct{}]
 	mails    *limiter.Limiter
 }
@@ -27,7 +29,7 @@ type Readers struct {
 // are nobody's count as failures.
 func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter) *Readers {
 	return &Readers{
-		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures),
+		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), access: newSessions[bool](site, failures),
 		ended: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL), mails: limiter.New(maxMails, 0),
 	}
 }

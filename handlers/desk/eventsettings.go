@@ -10,6 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // eventSettings is what the page of the settings shows.
@@ -95,6 +96,11 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 		of.values[state] = text
 	}
 	shown := &eventSettings{Before: before, Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
+	if host, ok := v.site.Events.Host.(platform.ReaderHost); ok && shown.Calendar != "" {
+		if said, err := host.Privacy(ctx); err == nil && said.IsPrivate && said.FeedToken != "" {
+			shown.Calendar += "?" + url.Values{"token": {said.FeedToken}}.Encode()
+		}
+	}
 	add := func(key, label, kind, help string) eventField {
 		f := of.field(key, label, kind)
 		f.Name, f.ID, f.Help = key, "field-"+key, clip.Text(help, maxMessage)

@@ -39,8 +39,8 @@ const (
 )
 
 // Serve answers a request at or below Path from a reader, for a site, which is called as its
-// name says. feed returns an error if the store is away.
-func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, feed func() (*events.Feed, error), reader netip.Addr) api.Outcome {
+// name says. readers are nil for a site that cannot be private. feed returns an error if the store is away.
+func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, readers *api.Readers, feed func() (*events.Feed, error), reader netip.Addr) api.Outcome {
 	if outcome, ok := api.Reads(w, r); !ok {
 		return outcome
 	}
@@ -52,6 +52,19 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 	if message != "" {
 		api.WritePublicFailure(w, http.StatusUnprocessableEntity, parameter, message)
 		return api.Rejected
+	}
+	isPrivate := false
+	if readers != nil {
+		token := ""
+		if asked.form == events.Calendar {
+			token = r.URL.Query().Get("token")
+		}
+		var err error
+		if isPrivate, err = readers.Admit(r.Context(), r, reader, token); err != nil {
+			w.Header().Set("Cache-Control", "no-store")
+			api.WritePublicError(w, err)
+			return api.FailureOf(err).Outcome
+		}
 	}
 	response, err := h.respond(r, site, feed, asked)
 	switch {
@@ -69,7 +82,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, fee
 		return api.Failed
 	}
 	defer response.Close()
-	writeEvents(w, r, asked, response)
+	writeEvents(w, r, asked, isPrivate, response)
 	return api.Done
 }
 
@@ -141,7 +154,7 @@ func (h *Readers) respond(r *http.Request, site string, feed func() (*events.Fee
 }
 
 // writeEvents writes a response, or that the reader has it.
-func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, response *events.Response) {
+func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, isPrivate bool, response *events.Response) {
 	header := w.Header()
 	if header.Add("Vary", "Accept-Encoding"); takesGzip(r.Header) {
 		switch tag := response.GzipTag(); {
@@ -153,6 +166,9 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, resp
 	}
 	api.AllowAnyOrigin(header)
 	header.Set("Cache-Control", keepEvents)
+	if isPrivate {
+		header.Set("Cache-Control", "private, no-store")
+	}
 	header.Set("Etag", api.ETag(response.Tag))
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Type", "application/json")

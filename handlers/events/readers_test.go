@@ -47,7 +47,7 @@ func TestReadersWithOddText(t *testing.T) {
 		}
 		for target := range wanted {
 			w := httptest.NewRecorder()
-			got[target] = h.Serve(w, httptest.NewRequest(http.MethodGet, target, nil), "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+			got[target] = h.Serve(w, httptest.NewRequest(http.MethodGet, target, nil), "daily", nil, func() (*events.Feed, error) { return of, nil }, netip.Addr{})
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -73,7 +73,7 @@ func TestReadersGetEvents(t *testing.T) {
 	of := events.NewFeed(store)
 	h := Readers{Path: "/ghost/lychgate/events", Limiter: limiter, Logger: zap.NewNop()}
 	site := exchange.Serve(t, func(w http.ResponseWriter, r *http.Request) {
-		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.MustParseAddr(r.Header.Get("X-Forwarded-For")))
+		h.Serve(w, r, "daily", nil, func() (*events.Feed, error) { return of, nil }, netip.MustParseAddr(r.Header.Get("X-Forwarded-For")))
 	})
 	ask := func(method, path string, header ...string) exchange.Response {
 		t.Helper()
@@ -211,7 +211,7 @@ func TestKeptListsAreSmall(t *testing.T) {
 	const requests, most = 2000, 4 << 10
 	for n := range requests {
 		target := fmt.Sprintf("/events?type=z%d&j=%s", n, strings.Repeat("x", 16<<10))
-		if got := h.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil), "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{}); got != api.Done {
+		if got := h.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil), "daily", nil, func() (*events.Feed, error) { return of, nil }, netip.Addr{}); got != api.Done {
 			t.Fatalf("request %d: %v, want %v", n, got, api.Done)
 		}
 	}
@@ -234,7 +234,7 @@ func TestRangesOfEvents(t *testing.T) {
 	for _, ranges := range []string{"bytes=2-7", "bytes=0-0,2-7", "bytes=0-0" + strings.Repeat(",0-0", 3000)} {
 		r, w := httptest.NewRequest(http.MethodGet, "/events", nil), httptest.NewRecorder()
 		r.Header.Set("Range", ranges)
-		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+		h.Serve(w, r, "daily", nil, func() (*events.Feed, error) { return of, nil }, netip.Addr{})
 		got[ranges[:min(len(ranges), 13)]] = fmt.Sprintf("%d %s", w.Code, w.Body)
 	}
 	const whole = `200 {"events":[],"total":0,"next":null,"messages":{}}`
@@ -261,7 +261,7 @@ func TestCompressedEvents(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		h.Serve(w, r, "daily", func() (*events.Feed, error) { return of, nil }, netip.Addr{})
+		h.Serve(w, r, "daily", nil, func() (*events.Feed, error) { return of, nil }, netip.Addr{})
 		if got := w.Header().Get("Vary"); got != "Accept-Encoding" {
 			t.Errorf("%s %q: Vary %q, want %q", url, header, got, "Accept-Encoding")
 		}

@@ -144,6 +144,9 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 	case site.Readers == nil:
 		return asked, errNotServed
 	}
+	if _, err := site.Readers.Admit(ctx, r, address, ""); err != nil {
+		return asked, err
+	}
 	asked.slug, asked.readers = strings.Clone(slug), site.Readers
 	member, err := site.Readers.Reader(ctx, r, address)
 	if err != nil {

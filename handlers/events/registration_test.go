@@ -34,6 +34,17 @@ type membership struct {
 
 	mails   []platform.SignInLink
 	mailErr error
+
+	privacy    platform.Privacy
+	privacyErr error
+}
+
+func (*membership) AccessSession(cookie string) string { return cookie }
+
+func (m *membership) Privacy(context.Context) (platform.Privacy, error) { return m.privacy, m.privacyErr }
+
+func (*membership) HasAccess(_ context.Context, session string) (bool, error) {
+	return strings.Contains(session, "password=right"), nil
 }
 
 func (*membership) LinkKey() []byte { return []byte("a key") }
@@ -71,7 +82,7 @@ type door struct {
 }
 
 // partyBody is what all readers get of the event, which lacks the link.
-const partyBody = `{"id":"party","name":"The party","event_date":"2031-05-01","start":"2031-05-01","updated_at":"2031-03-02T10:11:12Z"}`
+const partyBody = `{"id":"aaaaaaaaaaaaaaaaaaaaaaaaaa","name":"The party","event_date":"2031-05-01","start":"2031-05-01","updated_at":"2031-03-02T10:11:12Z"}`
 
 func newDoor(t *testing.T, db *database.DB, values string) *door {
 	t.Helper()

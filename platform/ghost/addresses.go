@@ -22,9 +22,9 @@ func (as *addresses) of(r request) *url.URL {
 	return as.admin
 }
 
-// isMisplaced reports whether a Ghost serves the path elsewhere: it redirects, or has no such path.
-func (r response) isMisplaced() bool {
-	return r.status >= 300 && r.status < 400 || r.status == http.StatusNotFound && firstError(r.body).Type == ""
+// isMisplaced reports whether a Ghost serves the path elsewhere: it redirects to its admin, or has no such path.
+func (r response) isMisplaced(asked request) bool {
+	return r.status >= 300 && r.status < 400 && !asked.isReaders || r.status == http.StatusNotFound && firstError(r.body).Type == ""
 }
 
 // findInterval is how long after a search the next one is. What is no Ghost has no such path either.
@@ -34,11 +34,11 @@ const findInterval = 10 * time.Second
 func (a api) do(ctx context.Context, r request) (response, error) {
 	known := a.addresses.Load()
 	first, err := a.exchange(ctx, r, known.of(r))
-	if err != nil || !first.isMisplaced() {
+	if err != nil || !first.isMisplaced(r) {
 		return first, err
 	}
 	if found := a.refind(ctx, known); found.of(r) != known.of(r) {
-		if again, err := a.exchange(ctx, r, found.of(r)); err == nil && !again.isMisplaced() {
+		if again, err := a.exchange(ctx, r, found.of(r)); err == nil && !again.isMisplaced(r) {
 			return again, nil
 		}
 	}
@@ -83,7 +83,7 @@ func (a api) find(ctx context.Context, at *url.URL) (found finding, err error) {
 	asked := request{method: http.MethodGet, url: at.JoinPath(adminAPI, sitePath).String(), header: map[string]string{"Accept-Version": apiVersion}, maxResponse: maxResponse}
 	found.askedAt = a.addresses.Load().admin
 	found.response, err = a.exchange(ctx, asked, found.askedAt)
-	if err == nil && found.isMisplaced() {
+	if err == nil && found.isMisplaced(asked) {
 		if admin := a.adminOf(ctx, at, nil); admin != nil {
 			found.askedAt = admin
 			found.response, err = a.exchange(ctx, asked, admin)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -35,19 +34,11 @@ type readerClient struct {
 }
 
 func (*readerClient) ReaderSession(cookie string) string {
-	const signature = memberSession + ".sig"
-	values := make(map[string]string, 2)
-	for pair := range strings.SplitSeq(cookie, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if _, again := values[name]; !again && (name == memberSession || name == signature) { // Ghost takes the first
-			values[name] = value
-		}
-	}
-	session, signed := values[memberSession], values[signature]
-	if session == "" || signed == "" || len(session)+len(signed) > maxSession {
+	session, signature := cookieOf(cookie, memberSession), cookieOf(cookie, memberSession+".sig")
+	if session == "" || signature == "" || len(session)+len(signature) > maxSession {
 		return ""
 	}
-	return memberSession + "=" + session + "; " + signature + "=" + signed
+	return session + "; " + signature
 }
 
 // sendAsReader sends a request as a page of the publication does, without the edge's key.

@@ -35,11 +35,13 @@ func (*visitorClient) HasToken(authorization string) bool {
 	return strings.EqualFold(scheme, "Ghost") && token != ""
 }
 
-// If the header has several sessions, the first counts, as in Ghost.
-func session(cookie string) string {
+func session(cookie string) string { return cookieOf(cookie, sessionCookie) }
+
+// cookieOf picks a cookie out of a Cookie header, "" without it. Of several of the name the first counts, as in Ghost.
+func cookieOf(cookie, wanted string) string {
 	for pair := range strings.SplitSeq(cookie, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if name != sessionCookie {
+		if name != wanted {
 			continue
 		}
 		if value == "" || len(value) > maxSession {

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file keeps strangers out of a private publication, as its platform does.
+
+const (
+	// privacyTTL is how long a publication is taken to be private or not as its platform said.
+	privacyTTL = 30 * time.Second
+
+	// privacyTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
+	// long again.
+	privacyTimeout = 3 * time.Second
+)
+
+// ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
+var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Message: "This publication is private. Give its password on the page /private/ first."}
+
+var errPrivacyUnknown = Unavailable("%s could not be asked whether the publication is private. Try again in a moment.", readerRetry)
+
+// privacy is what a platform said of a publication last.
+type privacy struct {
+	mu      sync.Mutex
+	said    platform.Privacy
+	isKnown bool
+	until   time.Time // when it is asked again
+	asking  singleflight.Group
+}
+
+func (p *privacy) now() (said platform.Privacy, isKnown, isFresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said, p.isKnown, p.isKnown && time.Now().Before(p.until)
+}
+
+// find asks once for all who wait.
+func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.Privacy, error)) (platform.Privacy, error) {
+	if said, _, isFresh := p.now(); isFresh {
+		return said, nil
+	}
+	response := p.asking.DoChan("", func() (any, error) {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), privacyTimeout)
+		defer cancel()
+		said, err := ask(asking)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err == nil {
+			p.said, p.isKnown = said, true
+		} else if !p.isKnown {
+			return nil, err
+		}
+		p.until = time.Now().Add(privacyTTL)
+		return nil, nil
+	})
+	select {
+	case asked := <-response:
+		said, _, _ := p.now()
+		return said, asked.Err
+	case <-ctx.Done():
+		return platform.Privacy{}, ctx.Err()
+	}
+}
+
+// Admit lets a request from an address pass, unless the publication is private. Then the browser must have given
+// its password, as a cookie shows, or the request must have the token of its feed. Errors: ErrPrivate, and others of [FailureOf].
+func (s *Readers) Admit(ctx context.Context, r *http.Request, address netip.Addr, token string) (isPrivate bool, err error) {
+	said, err := s.privacy.find(ctx, s.platform.Privacy)
+	switch {
+	case err != nil:
+		return true, errPrivacyUnknown.For(s.title).Because(err)
+	case !said.IsPrivate:
+		return false, nil
+	case said.FeedToken != "" && subtle.ConstantTimeCompare([]byte(token), []byte(said.FeedToken)) == 1:
+		return true, nil
+	}
+	session := s.platform.AccessSession(r.Header.Get("Cookie"))
+	if session == "" {
+		return true, ErrPrivate
+	}
+	key, began := sha256.Sum256([]byte(session)), time.Now()
+	if _, hasEnded := s.ended.Get(key); hasEnded {
+		return true, ErrPrivate
+	}
+	_, err = s.access.find(ctx, key, address, func(ctx context.Context) (bool, error) {
+		hasAccess, err := s.platform.HasAccess(ctx, session)
+		if err == nil && !hasAccess {
+			err = errNobody
+		}
+		return hasAccess, err
+	})
+	switch {
+	case err == nil || errors.Is(err, ErrRateLimited):
+	case errors.Is(err, errNobody):
+		s.ended.Put(key, struct{}{}, began)
+		err = ErrPrivate
+	default:
+		err = errReaderUnknown.For(s.title).Because(err)
+	}
+	return true, err
+}
