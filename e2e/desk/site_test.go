@@ -103,7 +103,7 @@ func (s *site) startEdge(more options) {
 const helpers = `
 	const seen = element => !!element && element.checkVisibility({visibilityProperty: true, opacityProperty: true});
 	const text = element => element?.innerText.replace(/\s+/g, ' ').trim() ?? null;
-	const dialog = () => [...document.querySelectorAll('[data-testid=theme-installed-modal], [data-testid$=modal]')].find(e => seen(e) && /^Upload successful/.test(text(e)));
+	const dialog = () => [...document.querySelectorAll('[data-testid=theme-installed-modal], [data-testid$=modal]')].find(e => seen(e) && /^(Upload successful|It's live)/.test(text(e)));
 	const find = (selector, words) => [...document.querySelectorAll(selector)].find(e => seen(e) && (!words || text(e) === words));
 `
 

@@ -15,7 +15,7 @@ func click(p *browser.Page, selector, words string) {
 }
 
 // upload uploads a theme in Ghost Admin, over the one that has its name, and returns the
-// title of the dialog that says what came of it.
+// title of the dialog that says what came of it. That of Ghost 6.65 says only below its title that there are warnings, and of the active theme that it is live.
 func upload(p *browser.Page, name string, zip []byte, overwrites bool) (title string) {
 	// After an upload over the active theme Ghost 6.65 has closed the list, and the address is still the list's.
 	p.Do("if (location.hash === '#/settings/design/change-theme' && !find('button', 'Upload theme')) { location.hash = '#/settings'; await new Promise(requestAnimationFrame); } location.hash = '#/settings/design/change-theme'")
@@ -26,7 +26,7 @@ func upload(p *browser.Page, name string, zip []byte, overwrites bool) (title st
 		click(p, "button", "Overwrite")
 	}
 	p.Until("!!dialog()")
-	return browser.JS[string](p, "text(dialog().querySelector('h1, h2, h3, h4'))")
+	return browser.JS[string](p, "text(dialog().querySelector('h1, h2, h3, h4')).replace(/ with warnings$/, '').replace(/^It's live!$/, 'Upload successful') + (/warning/.test(text(dialog())) ? ' with warnings' : '')")
 }
 
 // confirm clicks a button of the dialog that says what came of an upload. What older versions of Ghost call
@@ -47,13 +47,13 @@ type shownWarning struct {
 func expand(p *browser.Page, words string) []shownWarning {
 	return browser.JS[[]shownWarning](p, `(async () => {
 		const shown = [];
-		for (const rule of dialog().querySelectorAll('strong + span')) {
+		for (const rule of dialog().querySelectorAll('strong + span, [data-testid=theme-problem-list] button div:last-child')) {
 			if (!text(rule).startsWith(%q)) continue;
-			const item = rule.parentElement.parentElement;
-			rule.parentElement.querySelector('button').click();
+			const item = rule.closest('[data-testid=theme-problem-list] > * > *') ?? rule.parentElement.parentElement;
+			item.querySelector('button').click();
 			while (!item.querySelector('ul')) await new Promise(requestAnimationFrame);
 			shown.push({
-				Rule: text(rule), Details: text(item.querySelector('.mb-4')), Findings: [...item.querySelectorAll('li')].map(li => text(li).split('; use ')[0]),
+				Rule: text(rule), Details: text(item.querySelector('.mb-4, [role=region] > div > div > div')), Findings: [...item.querySelectorAll('li')].map(li => text(li).split('; use ')[0]),
 				HasMarkup: !!item.querySelector('script, img, b, [onerror]') || 'hostile' in window,
 			});
 		}
