@@ -2,6 +2,7 @@ package ghost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,8 +18,18 @@ const (
 	privatePath = "/private/"
 )
 
-// Ghost's own secret feed has the same hash in its address.
+// Without a key that Ghost takes, its form for the password tells. Ghost's own secret feed has the same hash in its address.
 func (c *readerClient) Privacy(ctx context.Context) (platform.Privacy, error) {
+	said, err := c.privacySettings(ctx)
+	if errors.Is(err, platform.ErrKeyRejected) {
+		var isOpen bool
+		isOpen, err = c.HasAccess(ctx, "")
+		said.IsPrivate = !isOpen
+	}
+	return said, err
+}
+
+func (c *readerClient) privacySettings(ctx context.Context) (platform.Privacy, error) {
 	ctx, cancel := context.WithTimeout(ctx, staffTimeout)
 	defer cancel()
 	var response struct {
