@@ -20,7 +20,7 @@ const showTimeout = 5 * time.Second
 func showAdmin(ctx context.Context, out io.Writer, kept sites.Site) (err error) {
 	site, err := config.FromStore(kept)
 	if err != nil || kept.Locked != nil {
-		return nil //nolint:nilerr // what is shown of the site says so
+		return nil // what is shown of the site says so
 	}
 	connected, err := site.Platform.Connect(config.Placeholders{})
 	if err != nil {
@@ -37,7 +37,7 @@ func showAdmin(ctx context.Context, out io.Writer, kept sites.Site) (err error) 
 	defer cancel()
 	location, err := locator.Locate(ctx, nil)
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil // see above
 	}
 	if problem, _ := location.AdminProblem(); problem != "" {
 		to := ""

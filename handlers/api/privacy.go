@@ -40,15 +40,15 @@ type privacy struct {
 	asking  singleflight.Group
 }
 
-func (p *privacy) now() (said platform.Privacy, isKnown, isFresh bool) {
+func (p *privacy) now() (said platform.Privacy, isFresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.said, p.isKnown, p.isKnown && time.Now().Before(p.until)
+	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
 // find asks once for all who wait.
 func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.Privacy, error)) (platform.Privacy, error) {
-	if said, _, isFresh := p.now(); isFresh {
+	if said, isFresh := p.now(); isFresh {
 		return said, nil
 	}
 	response := p.asking.DoChan("", func() (any, error) {
@@ -67,7 +67,7 @@ func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.
 	})
 	select {
 	case asked := <-response:
-		said, _, _ := p.now()
+		said, _ := p.now()
 		return said, asked.Err
 	case <-ctx.Done():
 		return platform.Privacy{}, ctx.Err()

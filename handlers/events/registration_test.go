@@ -41,7 +41,9 @@ type membership struct {
 
 func (*membership) AccessSession(cookie string) string { return cookie }
 
-func (m *membership) Privacy(context.Context) (platform.Privacy, error) { return m.privacy, m.privacyErr }
+func (m *membership) Privacy(context.Context) (platform.Privacy, error) {
+	return m.privacy, m.privacyErr
+}
 
 func (*membership) HasAccess(_ context.Context, session string) (bool, error) {
 	return strings.Contains(session, "password=right"), nil
