@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,10 +18,10 @@ func click(p *browser.Page, selector, words string) {
 // upload uploads a theme in Ghost Admin, over the one that has its name, and returns the
 // title of the dialog that says what came of it. That of Ghost 6.65 says only below its title that there are warnings, and of the active theme that it is live.
 func upload(p *browser.Page, name string, zip []byte, overwrites bool) (title string) {
-	// After an upload over the active theme Ghost 6.65 has closed the list, and the address is still the list's.
-	p.Do("if (location.hash === '#/settings/design/change-theme' && !find('button', 'Upload theme')) { location.hash = '#/settings'; await new Promise(requestAnimationFrame); } location.hash = '#/settings/design/change-theme'")
-	// Ghost ignores clicks until it knows whether the site's plan allows themes.
-	p.Until("!!document.querySelector('input[type=file]#theme-upload') || void find('button', 'Upload theme')?.click()")
+	// Ghost ignores clicks until it knows whether the site's plan allows themes. Ghost 6.65 leaves the page a moment after
+	// what is said of an upload was closed.
+	const themes = "#/settings/design/change-theme"
+	p.Until(fmt.Sprintf("!!document.querySelector('input[type=file]#theme-upload') || void (location.hash === %[1]q ? find('button', 'Upload theme')?.click() : location.hash = %[1]q)", themes))
 	p.Choose("input[type=file]#theme-upload", name+".zip", zip)
 	if overwrites {
 		click(p, "button", "Overwrite")
