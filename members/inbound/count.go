@@ -96,8 +96,8 @@ func (s comparer) checkCount(ctx context.Context) error {
 // lost, or never arrive.
 func (s comparer) seen(latest platform.Member, isFirst bool) {
 	before := s.count.latest
-	s.count.latest = latest
-	if !isFirst && (latest.ID != before.ID || !latest.UpdatedAt.Equal(before.UpdatedAt)) {
+	s.count.latest = version{latest.ID, latest.UpdatedAt}
+	if s.events() != nil && !isFirst && (latest.ID != before.id || !latest.UpdatedAt.Equal(before.updatedAt)) {
 		s.webhook.changed.Store(&latest)
 		s.webhooks.ask()
 	}

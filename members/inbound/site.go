@@ -144,10 +144,10 @@ var ErrNoPlatform = errors.New("the site has no platform")
 type counting struct {
 	silence time.Duration // until the next count of a platform that hangs
 
-	counted time.Time       // when that was; zero before
-	there   int             // how many the platform had
-	latest  platform.Member // the one that was changed last
-	surplus int             // those that the store had not
+	counted time.Time // when that was; zero before
+	there   int       // how many the platform had
+	latest  version   // of the member that was changed last
+	surplus int       // those that the store had not
 
 	// isOdd means that the surplus was another than that after the last
 	// comparison, so the store is asked again whatever the platform has.
@@ -157,6 +157,12 @@ type counting struct {
 	// has not gone by that, so there is no use in comparing again.
 	isKnown bool
 	known   int
+}
+
+// version is a member as it was at a time. Of a hundred thousand sites no more is kept.
+type version struct {
+	id        string
+	updatedAt time.Time
 }
 
 // lastComparison is what is known of the last comparison.

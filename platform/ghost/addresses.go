@@ -107,8 +107,9 @@ func (a api) adminOf(ctx context.Context, at, public *url.URL) *url.URL {
 	if public != nil {
 		here = public
 	}
-	to, err := here.Parse(response.header.Get("Location"))
-	if err != nil || to.Host == "" || strings.EqualFold(to.Host, here.Host) {
+	location := response.header.Get("Location")
+	to, err := here.Parse(location)
+	if err != nil || len(location) > maxHeader || to.Host == "" || strings.EqualFold(to.Host, here.Host) { // it is logged and shown
 		return nil
 	}
 	folder, isAdmin := strings.CutSuffix(strings.TrimRight(to.Path, "/"), AdminPath)
