@@ -181,12 +181,12 @@ func addMany(t *testing.T, kind database.Kind, source string, n int) {
 	if err != nil {
 		t.Fatalf("sites.NewSQL: %v", err)
 	}
-	list := make([]sites.Site, n)
+	list, ghost := make([]sites.Site, n), edgetest.PublicGhost(t)
 	for i := range list {
 		name := fmt.Sprintf("site%d", i)
 		list[i] = sites.Site{
 			Name: name, Hosts: []string{name + ".example"}, Secrets: map[string]string{"platform.admin_key": fakeAdminKey},
-			Settings: json.RawMessage(`{"platform":{"kind":"ghost","url":"http://127.0.0.1:1","webhooks":"off","reconcile":"off"}}`),
+			Settings: json.RawMessage(`{"platform":{"kind":"ghost","url":"` + ghost + `","webhooks":"off","reconcile":"off"}}`),
 		}
 	}
 	if err := store.Add(t.Context(), list...); err != nil {

@@ -49,7 +49,7 @@ func TestReadersEventsWhileTheStoreIsAway(t *testing.T) {
 	if err := eventstest.Fill(t.Context(), edgetest.OpenDatabase(t, direct), "daily", 1, 500); err != nil {
 		t.Fatalf("eventstest.Fill: %v", err)
 	}
-	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(store, "http://127.0.0.1:9", edgetest.AnAdminKey, "120 1m"))
+	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(store, edgetest.PublicGhost(t), edgetest.AnAdminKey, "120 1m"))
 	ask := func(method, path string, header ...string) edgetest.Response {
 		t.Helper()
 		return e.Do(method, "/ghost/lychgate/events"+path, header...)
@@ -183,7 +183,7 @@ func TestEventsWithoutTheDesk(t *testing.T) {
 		store `+edgetest.SQLiteStore(t)+`
 		site daily {
 			hosts localhost 127.0.0.1
-			platform `+edgetest.GhostPlatform("http://127.0.0.1:9", "0123456789abcdef01234567:"+strings.Repeat("0f", 32), "off")+`
+			platform `+edgetest.GhostPlatform(edgetest.PublicGhost(t), "0123456789abcdef01234567:"+strings.Repeat("0f", 32), "off")+`
 		}
 		site bare {
 			hosts bare.example.com

@@ -60,7 +60,6 @@ func signInReader(h *edgetest.Homepage, email string, isPaid bool) string {
 type readers struct {
 	*edgetest.Homepage
 	p                      *edgetest.GhostProxy
-	config                 string
 	ids                    map[string]string // of the events, by the path of their registration
 	free, paid, none, over string            // those paths; free has one place
 	jane, john             string            // their cookies
@@ -69,9 +68,8 @@ type readers struct {
 func newReaders(t *testing.T) *readers {
 	t.Helper()
 	p := edgetest.StartGhostProxy(t, "registration")
-	config := edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "120 1m")
-	e := edgetest.StartEdge(t, nil, config)
-	r := &readers{Homepage: edgetest.NewEvents(t, e, p.Key), p: p, config: config, ids: make(map[string]string)}
+	e := edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://"+p.Address, p.Key, "120 1m"))
+	r := &readers{Homepage: edgetest.NewEvents(t, e, p.Key), p: p, ids: make(map[string]string)}
 	r.free = r.publish("Free", map[string]any{"access": "free", "max_attendees": 1, "platform_url": "https://meet.example.com/room"})
 	r.paid = r.publish("Paid", map[string]any{"access": "paid"})
 	r.none = r.publish("None", nil)

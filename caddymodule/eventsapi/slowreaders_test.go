@@ -15,14 +15,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 )
 
-// readersConfig is a configuration with events for readers, of a site whose Ghost is away.
+// readersConfig is a configuration with events for readers, of a site whose Ghost is away, but for what PublicGhost says.
 const readersConfig = `{
 	{{global}}
 	lychgate {
 		store %s
 		site daily {
 			hosts localhost
-			platform ghost http://127.0.0.1:9 {
+			platform ghost %s {
 				admin_key 0123456789abcdef01234567:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 				webhooks off
 			}
@@ -47,7 +47,7 @@ func TestSlowReadersOfEvents(t *testing.T) {
 	if err := eventstest.Fill(t.Context(), edgetest.OpenDatabase(t, store), "daily", 1000, 30_000); err != nil {
 		t.Fatalf("eventstest.Fill: %v", err)
 	}
-	e := edgetest.StartEdge(t, nil, fmt.Sprintf(readersConfig, store, edgetest.FormKey))
+	e := edgetest.StartEdge(t, nil, fmt.Sprintf(readersConfig, store, edgetest.PublicGhost(t), edgetest.FormKey))
 	if got := e.Do("GET", "/ghost/lychgate/events?limit=1"); !strings.Contains(got.Body, `"total":1000,"next":1,`) {
 		t.Fatalf("got %v, want body with %s", got, `"total":1000,"next":1,`)
 	}

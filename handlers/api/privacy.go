@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lychgate/caddy-lychgate/internal/recent"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -38,6 +40,34 @@ type privacy struct {
 	isKnown bool
 	until   time.Time // when it is asked again
 	asking  singleflight.Group
+}
+
+// Privacies are what platforms said of their publications, by site. They may outlive a configuration, so that a reload while
+// a platform is away keeps nobody out. They may be used by many goroutines at once.
+type Privacies struct {
+	known *recent.Cache[[sha256.Size]byte, *privacy]
+}
+
+const (
+	// maxPrivacies bounds the sites of which something is known, and keepPrivacy how long that is after the last reload.
+	maxPrivacies = 100_000
+	keepPrivacy  = 24 * time.Hour
+)
+
+// NewPrivacies knows nothing yet.
+func NewPrivacies() *Privacies {
+	return &Privacies{recent.New[[sha256.Size]byte, *privacy](maxPrivacies, keepPrivacy)}
+}
+
+// of finds what is known of a site with a platform that has a secret.
+func (p *Privacies) of(site string, secret []byte) *privacy {
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %x", site, secret))
+	said, ok := p.known.Get(key)
+	if !ok {
+		said = new(privacy)
+	}
+	p.known.Put(key, said, time.Now())
+	return said
 }
 
 func (p *privacy) now() (said platform.Privacy, isFresh bool) {

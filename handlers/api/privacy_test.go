@@ -32,6 +32,8 @@ func (c *closing) Privacy(ctx context.Context) (platform.Privacy, error) {
 	return platform.Privacy{IsPrivate: c.isPrivate}, nil
 }
 
+func (*closing) LinkKey() []byte { return []byte("secret") }
+
 func (*closing) AccessSession(cookie string) string { return cookie }
 
 func (c *closing) HasAccess(context.Context, string) (bool, error) {
@@ -44,7 +46,8 @@ func (c *closing) HasAccess(context.Context, string) (bool, error) {
 func TestPrivacyIsKnownWithinAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(closing)
-		s := NewReaders("daily", "Ghost", c, NewAuthLimiter(platformtest.StaffLimiter(t)))
+		privacies := NewPrivacies()
+		s := NewReaders("daily", "Ghost", c, NewAuthLimiter(platformtest.StaffLimiter(t)), privacies)
 		admit := func(cookie string) error {
 			r := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/events", nil)
 			r.Header.Set("Cookie", cookie)
@@ -74,6 +77,10 @@ func TestPrivacyIsKnownWithinAMinute(t *testing.T) {
 		}
 		if n := c.privacies.Load() - before; n != 1 {
 			t.Errorf("asked %d times for 100 requests while it hangs, want 1", n)
+		}
+		s = NewReaders("daily", "Ghost", c, NewAuthLimiter(platformtest.StaffLimiter(t)), privacies)
+		if err := admit(""); !errors.Is(err, ErrPrivate) {
+			t.Errorf("after a reload while the platform hangs: %v, want %v", err, ErrPrivate)
 		}
 		for i := range 1000 { // a stranger guesses
 			_ = admit("guess " + string(rune('a'+i%26)) + time.Duration(i).String())

@@ -20,16 +20,16 @@ type Readers struct {
 	platform platform.ReaderHost
 	sessions sessions[platform.Reader]
 	access   sessions[bool] // to a private publication
-	privacy  privacy
+	privacy  *privacy
 	ended    *recent.Cache[[sha256.Size]byte, struct{}]
 	mails    *limiter.Limiter
 }
 
 // NewReaders makes the Readers of a site whose platform has a title for people. Sessions that
 // are nobody's count as failures.
-func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter) *Readers {
+func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter, privacies *Privacies) *Readers {
 	return &Readers{
-		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), access: newSessions[bool](site, failures),
+		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), access: newSessions[bool](site, failures), privacy: privacies.of(site, host.LinkKey()),
 		ended: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL), mails: limiter.New(maxMails, 0),
 	}
 }

@@ -110,7 +110,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	d := &door{t: t, members: new(membership), log: log}
 	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Mails: unlimited{}, Logger: zap.New(core)}
 	d.site = RegistrationSite{
-		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter)),
+		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter), api.NewPrivacies()),
 		Registrations: func() (*registration.Readers, error) { return registrations.Readers, nil },
 		Feed:          func() (*events.Feed, error) { return feed, nil },
 	}

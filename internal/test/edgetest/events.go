@@ -3,7 +3,9 @@ package edgetest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +13,20 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
+
+// PublicGhost starts what says that its publication is not private, and nothing else, as of a Ghost that does not answer
+// any more.
+func PublicGhost(t testing.TB) (url string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/ghost/api/admin/settings/" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, `{"settings":[{"key":"is_private","value":false}]}`)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
 
 // NewEvents gives the Ghost behind an edge a theme with event types, and takes it away after
 // the test, with the posts that have the test's mark in their titles.
