@@ -147,23 +147,23 @@ func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 		},
 		{
 			"an admin of its own that has moved", func(p *platformtest.Platform) {
-				p.Location.Admin, p.Location.AdminKnown = address("https://admin.example.com"), address("https://old.example.com")
+				p.Location.Admin, p.Location.ConfiguredAdmin = address("https://admin.example.com"), address("https://old.example.com")
 			},
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its admin is not at https://old.example.com", "write admin_url https://admin.example.com into its block"}, arrive},
 		},
 		{
-			"an admin that has no host of its own", func(p *platformtest.Platform) { p.Location.AdminKnown = address("https://admin.example.com") },
+			"an admin that has no host of its own", func(p *platformtest.Platform) { p.Location.ConfiguredAdmin = address("https://admin.example.com") },
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key, but its admin is at https://News.example.com/, not at https://admin.example.com", "take admin_url out, or set admin:url in the platform's own configuration"}, arrive},
 		},
 		{
 			"an admin of its own that is none of the hosts", func(p *platformtest.Platform) {
-				p.Location.Admin, p.Location.AdminKnown = address("https://admin.example.com"), address("https://admin.example.com")
+				p.Location.Admin, p.Location.ConfiguredAdmin = address("https://admin.example.com"), address("https://admin.example.com")
 			},
 			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its staff are at admin.example.com, which is none of the site's hosts (news.example.com, www.example.com)", "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}, arrive},
 		},
 		{
 			"an admin of its own", func(p *platformtest.Platform) {
-				p.Location.Admin, p.Location.AdminKnown = address("https://www.example.com"), address("https://www.example.com")
+				p.Location.Admin, p.Location.ConfiguredAdmin = address("https://www.example.com"), address("https://www.example.com")
 			},
 			[]Result{good, arrive},
 		},

@@ -18,23 +18,23 @@ type Locator interface {
 
 // Location is where a platform is.
 type Location struct {
-	Configured *url.URL // address of the configuration
-	Found      *url.URL // address at which it responds
-	Public     *url.URL // address of the publication, which readers see
-	Admin      *url.URL // address below which staff see the admin's path, if its host is another; else nil
-	AdminKnown *url.URL // Admin as the configuration has it, nil if it says nothing
+	Configured      *url.URL // address of the configuration
+	Found           *url.URL // address at which it responds
+	Public          *url.URL // address of the publication, which readers see
+	Admin           *url.URL // address below which staff see the admin's path, if its host is another; else nil
+	ConfiguredAdmin *url.URL // Admin as the configuration has it, nil if it says nothing
 }
 
 // AdminProblem says what is wrong about the admin's address of the configuration, and how to fix
 // it; "" for nothing. The platform is reached all the same.
 func (l Location) AdminProblem() (problem, fix string) {
 	switch {
-	case l.Admin != nil && l.AdminKnown == nil:
+	case l.Admin != nil && l.ConfiguredAdmin == nil:
 		return "its admin is at another host, as it says when it is asked", "write admin_url " + l.Admin.Redacted() + " into its block"
-	case l.Admin != nil && !strings.EqualFold(l.Admin.Host, l.AdminKnown.Host):
-		return "its admin is not at " + l.AdminKnown.Redacted(), "write admin_url " + l.Admin.Redacted() + " into its block"
-	case l.Admin == nil && l.AdminKnown != nil && !strings.EqualFold(l.Public.Host, l.AdminKnown.Host):
-		return "its admin is at " + l.Public.Redacted() + ", not at " + l.AdminKnown.Redacted(), "take admin_url out, or set admin:url in the platform's own configuration"
+	case l.Admin != nil && !strings.EqualFold(l.Admin.Host, l.ConfiguredAdmin.Host):
+		return "its admin is not at " + l.ConfiguredAdmin.Redacted(), "write admin_url " + l.Admin.Redacted() + " into its block"
+	case l.Admin == nil && l.ConfiguredAdmin != nil && !strings.EqualFold(l.Public.Host, l.ConfiguredAdmin.Host):
+		return "its admin is at " + l.Public.Redacted() + ", not at " + l.ConfiguredAdmin.Redacted(), "take admin_url out, or set admin:url in the platform's own configuration"
 	}
 	return "", ""
 }

@@ -37,7 +37,7 @@ func (a api) do(ctx context.Context, r request) (response, error) {
 	if err != nil || !first.isMisplaced(r) {
 		return first, err
 	}
-	if found := a.refind(ctx, known); found.of(r) != known.of(r) {
+	if found := a.refind(ctx, known, r.isReaders); found.of(r) != known.of(r) {
 		if again, err := a.exchange(ctx, r, found.of(r)); err == nil && !again.isMisplaced(r) {
 			return again, nil
 		}
@@ -45,8 +45,9 @@ func (a api) do(ctx context.Context, r request) (response, error) {
 	return first, nil
 }
 
-// refind looks where Ghost is, unless that was just done. Whoever comes meanwhile waits for it.
-func (a api) refind(ctx context.Context, known *addresses) *addresses {
+// refind looks where Ghost is, unless that was just done. Whoever comes meanwhile waits for it. What readers' pages ask
+// stays at the host of the configuration unless Ghost has no such path there.
+func (a api) refind(ctx context.Context, known *addresses, isReaders bool) *addresses {
 	select {
 	case a.finding <- struct{}{}:
 		defer func() { <-a.finding }()
@@ -62,8 +63,8 @@ func (a api) refind(ctx context.Context, known *addresses) *addresses {
 		return known
 	}
 	if found, err := a.find(ctx, at); err == nil && found.public != nil {
-		next := &addresses{admin: found.askedAt}
-		if found.public.Host != at.Host {
+		next := &addresses{admin: found.askedAt, site: known.site}
+		if isReaders && found.public.Host != at.Host {
 			next.site = found.public
 		}
 		a.addresses.Store(next)

@@ -17,7 +17,7 @@ var Kind = platform.Kind{
 	ImagesAPI:     "/api/admin/images/upload/",
 
 	URL:      platform.Setting{Example: "http://127.0.0.1:2368", Check: checkURL},
-	AdminURL: platform.Setting{Example: "https://admin.example.com", Check: checkURL},
+	AdminURL: platform.Setting{Example: "https://admin.example.com", Check: checkAdminURL},
 	Key: platform.Setting{
 		Source:  "the key of a custom integration in Ghost's settings",
 		Example: "{env.GHOST_ADMIN_KEY}",

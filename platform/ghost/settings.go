@@ -14,16 +14,25 @@ import (
 const AdminPath = "/ghost"
 
 func checkURL(address string) error {
+	return checkAddress(address, "Ghost's address", "http://127.0.0.1:2368")
+}
+
+func checkAdminURL(address string) error {
+	return checkAddress(address, "the address of Ghost's admin", "https://admin.example.com")
+}
+
+// checkAddress names in its errors what the address is to be, and an example.
+func checkAddress(address, what, example string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err == nil && u.User != nil:
-		return errors.New("credentials in Ghost's address end up in logs, and are not sent: write it without what is in front of the @")
+		return errors.New("credentials in " + what + " end up in logs, and are not sent: write it without what is in front of the @")
 	case err != nil && strings.Contains(address, "@"): // not shown, as it may have a password
-		return errors.New("not Ghost's address, such as http://127.0.0.1:2368")
+		return errors.New("not " + what + ", such as " + example)
 	case err != nil || !platform.IsServer(u):
-		return fmt.Errorf("%q is not Ghost's address, such as http://127.0.0.1:2368", address)
+		return fmt.Errorf("%q is not %s, such as %s", address, what, example)
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%q is not Ghost's address alone: write it without what begins at the ? or #", address)
+		return fmt.Errorf("%q is not %s alone: write it without what begins at the ? or #", address, what)
 	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), AdminPath):
 		return fmt.Errorf("%q is the address of Ghost's admin: write it without /ghost", address)
 	}
