@@ -3,6 +3,7 @@ package eventsapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +22,15 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// startMembersOnly starts what knows of a Ghost only whose session a reader has: that of
-// member-7 is the value 7.
+// startMembersOnly starts what knows of a Ghost only that it is public, and whose session a reader
+// has: that of member-7 is the value 7.
 func startMembersOnly(t *testing.T) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie("ghost-members-ssr")
+		if r.URL.Path == "/ghost/api/admin/settings/" {
+			_, _ = io.WriteString(w, edgetest.PublicSettings)
+			return
+		}
 		if r.URL.Path != "/members/api/member/" || err != nil {
 			w.WriteHeader(http.StatusNotFound)
 			return

@@ -14,6 +14,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
+// PublicSettings is what a Ghost whose publication is not private says of its settings.
+const PublicSettings = `{"settings":[{"key":"is_private","value":false}]}`
+
 // PublicGhost starts what says that its publication is not private, and nothing else, as of a Ghost that does not answer
 // any more.
 func PublicGhost(t testing.TB) (url string) {
@@ -22,7 +25,7 @@ func PublicGhost(t testing.TB) (url string) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = io.WriteString(w, `{"settings":[{"key":"is_private","value":false}]}`)
+		_, _ = io.WriteString(w, PublicSettings)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL

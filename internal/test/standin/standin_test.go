@@ -108,7 +108,7 @@ func TestReadersAndStaffAreKnownBySessions(t *testing.T) {
 	if err != nil {
 		t.Fatalf("client.Staff: %v", err)
 	}
-	want := platform.StaffMember{ID: "ada", Name: "ada", Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}}
+	want := platform.StaffMember{ID: "ada", Name: "ada", Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}, Scheme: "light"}
 	if diff := cmp.Diff(want, editor); diff != "" {
 		t.Errorf("the editor (-want +got):\n%s", diff)
 	}
