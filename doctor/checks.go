@@ -6,9 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -64,17 +67,41 @@ func (c Config) wrongPlace(site Site, location platform.Location) *problem {
 	isNone := func(host string) bool {
 		return host != "" && !slices.ContainsFunc(site.Hosts, func(of string) bool { return strings.EqualFold(of, asciiOf(host)) })
 	}
+	port := location.Public.Port()
+	listens := func(s Server) bool {
+		return slices.ContainsFunc(s.Listens, func(address string) bool { return strings.HasSuffix(address, ":"+port) })
+	}
+	isPastCaddy := port != "" && port == location.Configured.Port() && !slices.ContainsFunc(c.Servers, listens)
 	const ofHosts = "%s, which is none of the site's hosts (%s)"
 	hosts := strings.Join(site.Hosts, ", ")
+	outside := c.outside(location.Public.Path, site)
 	switch {
+	case outside != nil:
+		return &problem{fmt.Sprintf("; its pages and its theme ask below %s, but %s answers at %s (%s)", location.Public.Redacted(), outside.Name, outside.Path, outside.At),
+			"write path " + strings.TrimRight(location.Public.Path, "/") + outside.Path + " into " + outside.Name}
 	case isWrong(c.AdminPaths):
 		return &problem{", but uploads of themes are read at " + strings.Join(c.AdminPaths, ", ") + " alone", "write path " + admin + " into theme_manifest"}
 	case isWrong(c.DeskPaths):
 		return &problem{", but the staff's pages are below " + strings.Join(c.DeskPaths, ", ") + " alone, where nobody is signed in", "write path " + admin + " into staff_desk"}
 	case isNone(location.Public.Hostname()):
 		return &problem{fmt.Sprintf("; its own address is "+ofHosts, asciiOf(location.Public.Hostname()), hosts), "add the host to the site's hosts, or set url in the platform's own configuration"}
+	case isPastCaddy:
+		return &problem{"; its own address is " + location.Public.Redacted() + ", with the port at which it is asked, so its pages lead past Caddy", "set url in the platform's own configuration to " + (&url.URL{Scheme: "https", Host: location.Public.Hostname(), Path: location.Public.Path}).String()}
 	case site.AdminPath != "" && location.Admin != nil && isNone(location.Admin.Hostname()):
 		return &problem{fmt.Sprintf("; its staff are at "+ofHosts, asciiOf(location.Admin.Hostname()), hosts), "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}
+	}
+	return nil
+}
+
+// outside finds a directive for readers with the path that is right for a publication in no folder, though it is in one.
+func (c Config) outside(folder string, site Site) *Directive {
+	for _, server := range c.Servers {
+		for i, d := range server.Directives {
+			if folder = strings.TrimRight(folder, "/"); folder != "" && slices.ContainsFunc(site.Hosts, d.Serves) &&
+				(d.Name == "events_api" || d.Name == "inbox_provider") && strings.HasPrefix(d.Path, "/ghost/") {
+				return &server.Directives[i]
+			}
+		}
 	}
 	return nil
 }
@@ -87,29 +114,35 @@ func asciiOf(host string) string {
 	return host
 }
 
-// checkPlatform checks whether the platform is where it should be, takes the key, and
-// is the publication of the site's hosts.
-func checkPlatform(ctx context.Context, site Site, c Config) Result {
-	var wrong *problem
-	if locator, ok := site.Platform.(platform.Locator); ok {
-		location, err := locator.Locate(ctx, c.Folders)
-		if elsewhere, ok := errors.AsType[*platform.ElsewhereError](err); ok {
-			return elsewhereResult(elsewhere)
-		}
-		if err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-			return fail("cannot be reached: "+err.Error(), "write its address with http:// into the site's platform")
-		}
-		if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-			return fail("cannot be reached: "+err.Error(), "give it a certificate that this machine trusts, or write its address with http:// into the site's platform")
-		}
-		if err != nil {
-			return fail("cannot be reached: "+err.Error(), "start it, or write its address into the site's platform")
-		}
-		if location.Found.String() != location.Configured.String() {
-			return fail("is not at the address of the configuration, "+location.Configured.Redacted(), "write "+location.Found.Redacted()+" into the site's platform")
-		}
-		wrong = c.wrongPlace(site, location)
+// locate asks a site's platform where it is, nil if it cannot be asked. The result is why it is not there, nil if it is.
+func (c Config) locate(ctx context.Context, site Site) (*platform.Location, *Result) {
+	locator, ok := site.Platform.(platform.Locator)
+	if !ok {
+		return nil, nil
 	}
+	location, err := locator.Locate(ctx, c.Folders)
+	elsewhere, isElsewhere := errors.AsType[*platform.ElsewhereError](err)
+	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	var r Result
+	switch {
+	case isElsewhere:
+		r = elsewhereResult(elsewhere)
+	case err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		r = fail("cannot be reached: "+err.Error(), "write its address with http:// into the site's platform")
+	case isUntrusted:
+		r = fail("cannot be reached: "+err.Error(), "give it a certificate that this machine trusts, or write its address with http:// into the site's platform")
+	case err != nil:
+		r = fail("cannot be reached: "+err.Error(), "start it, or write its address into the site's platform")
+	case location.Found.String() != location.Configured.String():
+		r = fail("is not at the address of the configuration, "+location.Configured.Redacted(), "write "+location.Found.Redacted()+" into the site's platform")
+	default:
+		return &location, nil
+	}
+	return nil, &r
+}
+
+// checkPlatform checks whether the platform takes the key, and is the publication of the site's hosts.
+func (c Config) checkPlatform(ctx context.Context, site Site, at *platform.Location) Result {
 	r := ok("its platform answers")
 	if examiner, ok := site.Platform.(platform.Examiner); ok {
 		found, err := examiner.Examine(ctx)
@@ -120,7 +153,10 @@ func checkPlatform(ctx context.Context, site Site, c Config) Result {
 	} else if _, _, err := site.Platform.Count(ctx); err != nil {
 		return fail(err.Error(), "")
 	}
-	if wrong != nil {
+	if at == nil {
+		return r
+	}
+	if wrong := c.wrongPlace(site, *at); wrong != nil {
 		return warn(r.Message+wrong.text, wrong.fix)
 	}
 	return r
@@ -134,7 +170,7 @@ func elsewhereResult(e *platform.ElsewhereError) Result {
 }
 
 // checkEvents checks whether the platform's events arrive.
-func checkEvents(ctx context.Context, site Site, tester platform.EventTester, store openedStore) Result {
+func (c Config) checkEvents(ctx context.Context, site Site, tester platform.EventTester, store openedStore) Result {
 	if site.EventsOff {
 		return ok("are off, so what is changed on the platform is seen at the next comparison")
 	}
@@ -147,6 +183,8 @@ func checkEvents(ctx context.Context, site Site, tester platform.EventTester, st
 		return warn("cannot be tried: "+err.Error(), "start Caddy, which brings it up to date, and run this again")
 	case err != nil:
 		return warn("cannot be tried: "+err.Error(), "fix the store first")
+	case url == "" && c.isRunning(ctx) == yes:
+		return warn("are not registered yet, though Caddy runs", "wait until it has reached the platform, of which its log tells, and run this again")
 	case url == "":
 		return warn("are not registered yet", "start Caddy, which registers them, and run this again")
 	case !strings.HasPrefix(url, site.WebhookURL+"/"):
@@ -181,6 +219,44 @@ func checkTheme(ctx context.Context, theme Theme) Result {
 		return warn("its repository can be read, and its manifest has "+english.Plural(len(report.Findings), "finding", ""), "run caddy lychgate manifest validate on the theme")
 	}
 	return ok("its repository can be read, and its manifest is valid")
+}
+
+// checkServer checks whether a server can listen, if Caddy does not run yet, and then its proxies.
+func (c Config) checkServer(ctx context.Context, server Server) Result {
+	if c.isRunning(ctx) == no {
+		for _, address := range server.Listens {
+			listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return warn("cannot listen at "+address+": another program does, and no Caddy with Lychgate runs", "stop that program, which sudo ss -ltnp names, before Caddy starts, or give the server block another port")
+			}
+			if err == nil {
+				_ = listener.Close()
+			}
+		}
+	}
+	return checkProxies(server)
+}
+
+// answer is one to a question that may have none.
+type answer int
+
+const (
+	unknown answer = iota
+	no
+	yes
+)
+
+func (c Config) isRunning(ctx context.Context) answer {
+	if c.IsRunning == nil {
+		return unknown
+	}
+	switch is, err := c.IsRunning(ctx); {
+	case err != nil:
+		return unknown
+	case is:
+		return yes
+	}
+	return no
 }
 
 // checkProxies looks for a server behind a proxy that it does not trust, so that

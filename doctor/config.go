@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
+	"net/url"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
@@ -32,6 +34,9 @@ type Config struct {
 	// WithoutCertificate has the sites for a host of which the edge that runs on this machine could
 	// get no certificate. Nil if it is not to be asked.
 	WithoutCertificate func(context.Context) (map[string]trouble.Reason, error)
+
+	// IsRunning asks whether a Caddy runs on this machine with the configuration. Nil if that cannot be known.
+	IsRunning func(context.Context) (bool, error)
 
 	// AdminPaths are those at which uploads of themes are watched, and DeskPaths those at
 	// which the staff's pages are.
@@ -77,9 +82,33 @@ type Theme struct {
 type Server struct {
 	Name      string
 	Addresses []string // that it listens at, without ports; empty for all
+	Listens   []string // TCP addresses that it listens at
 	HTTPS     string   // host and port at which this machine reaches it over HTTPS; empty for none
 
 	// TrustsProxies, Strict and TrustsUnix tell whether it has Caddy's trusted_proxies,
 	// trusted_proxies_strict and trusted_proxies_unix.
 	TrustsProxies, Strict, TrustsUnix bool
+
+	// Get takes the server's routes as the request of a reader does, of this machine's, for a URL. A server
+	// without HTTPS is asked as by a proxy in front of it that has HTTPS, if the URL has.
+	Get func(ctx context.Context, to *url.URL) Response
+
+	Directives []Directive
+}
+
+// Response is one of a server's. Of a long body it has the beginning.
+type Response struct {
+	Status int // 0 if nothing answered
+	Header http.Header
+	Body   []byte
+}
+
+// Directive is one of Lychgate's in a server's routes.
+type Directive struct {
+	Name, At, Path string     // At is its line in a Caddyfile, or its place in JSON
+	Needs          [][]string // paths, of each of which one has to arrive
+	IsPartial      bool       // whether matchers of more than hosts and paths decide
+
+	Serves func(host string) bool                                  // whether the matchers of hosts let one through
+	Gets   func(ctx context.Context, to *url.URL) (bool, Response) // whether a request arrives at a directive of this name, or what it is answered
 }

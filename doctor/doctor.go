@@ -72,15 +72,27 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 	for _, site := range c.Sites {
 		subject := "site " + site.Name
 		if site.Platform != nil {
+			var at *platform.Location
+			var wrong *Result
 			found := true
 			one(subject, func(ctx context.Context) (r Result) {
-				r = checkPlatform(ctx, site, c)
+				if at, wrong = c.locate(ctx, site); wrong != nil {
+					r = *wrong
+				} else {
+					r = c.checkPlatform(ctx, site, at)
+				}
 				found = r.Status != Failed
 				return r
 			})
 			if tester, ok := site.Platform.(platform.EventTester); ok && site.UsesEvents && found {
-				one(subject+", webhook events", func(context.Context) Result { return checkEvents(ctx, site, tester, opened) })
+				one(subject+", webhook events", func(context.Context) Result { return c.checkEvents(ctx, site, tester, opened) })
 			}
+			if at != nil && len(c.Servers) > 0 {
+				one(subject+", through Caddy", func(ctx context.Context) Result { return c.checkThrough(ctx, site, *at) })
+			}
+		}
+		if c.hasDirectives(site) {
+			one(subject+", directives", func(ctx context.Context) Result { return c.checkDirectives(ctx, site) })
 		}
 		for _, host := range site.publicHosts() {
 			if https := c.https(); https != "" {
@@ -92,6 +104,6 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 		}
 	}
 	for _, server := range c.Servers {
-		one("server "+server.Name, func(context.Context) Result { return checkProxies(server) })
+		one("server "+server.Name, func(ctx context.Context) Result { return c.checkServer(ctx, server) })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -166,6 +167,10 @@ func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 				p.Location.Admin, p.Location.ConfiguredAdmin = address("https://www.example.com"), address("https://www.example.com")
 			},
 			[]Result{good, arrive},
+		},
+		{
+			"pages with Ghost's own port", func(p *platformtest.Platform) { p.Location.Public = address("http://news.example.com:2368/") },
+			[]Result{{"site daily", Warning, "Ghost 6.22.0 answers and accepts the key; its own address is http://news.example.com:2368/, with the port at which it is asked, so its pages lead past Caddy", "set url in the platform's own configuration to https://news.example.com/"}, arrive},
 		},
 		{
 			"a certificate that nobody knows", func(p *platformtest.Platform) {
@@ -341,5 +346,54 @@ func TestRunEndsEarly(t *testing.T) {
 	})
 	if n != 1 {
 		t.Errorf("%d results", n)
+	}
+}
+
+// A theme in a subdirectory asks below that, and Ghost answers where a directive stands elsewhere.
+func TestDirectivesOutsideOfTheSubdirectoryAreReported(t *testing.T) {
+	p := healthy()
+	p.Location.Public = address("https://news.example.com/blog/")
+	at := func(path string) []Server {
+		return []Server{{Name: "srv0", Get: func(context.Context, *url.URL) Response { return Response{Status: 200, Body: []byte("page")} }, Directives: []Directive{{
+			Name: "events_api", At: "Caddyfile:12", Path: path, Serves: func(host string) bool { return host == "news.example.com" },
+		}}}}
+	}
+	const why = "Ghost 6.22.0 answers and accepts the key; its pages and its theme ask below https://news.example.com/blog/, but events_api answers at /ghost/lychgate/events (Caddyfile:12)"
+	for path, want := range map[string]Result{
+		"/ghost/lychgate/events":      {"site daily", Warning, why, "write path /blog/ghost/lychgate/events into events_api"},
+		"/blog/ghost/lychgate/events": {"site daily", OK, "Ghost 6.22.0 answers and accepts the key", ""},
+		"/events":                     {"site daily", OK, "Ghost 6.22.0 answers and accepts the key", ""},
+	} {
+		got := results(t, Config{Servers: at(path), Sites: []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p}}})
+		if diff := cmp.Diff(want, got[0]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+// Who starts Caddy beside another web server reads why it cannot listen.
+func TestTakenPortsAreReported(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("net.Listen: %v", err)
+	}
+	defer taken.Close()
+	const fine = "takes the address of the connection for the reader's"
+	for name, test := range map[string]struct {
+		isRunning func(context.Context) (bool, error)
+		want      Result
+	}{
+		"Caddy does not run": {
+			func(context.Context) (bool, error) { return false, nil },
+			Result{"server srv0", Warning, "cannot listen at #: another program does, and no Caddy with Lychgate runs", "stop that program, which sudo ss -ltnp names, before Caddy starts, or give the server block another port"},
+		},
+		"Caddy runs":          {func(context.Context) (bool, error) { return true, nil }, Result{"server srv0", OK, fine, ""}},
+		"nobody knows":        {func(context.Context) (bool, error) { return false, errors.New("admin is off") }, Result{"server srv0", OK, fine, ""}},
+		"nobody can be asked": {nil, Result{"server srv0", OK, fine, ""}},
+	} {
+		got := results(t, Config{IsRunning: test.isRunning, Servers: []Server{{Name: "srv0", Listens: []string{taken.Addr().String()}}}})
+		if diff := cmp.Diff([]Result{test.want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

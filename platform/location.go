@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -23,7 +24,15 @@ type Location struct {
 	Public          *url.URL // address of the publication, which readers see
 	Admin           *url.URL // address below which staff see the admin's path, if its host is another; else nil
 	ConfiguredAdmin *url.URL // Admin as the configuration has it, nil if it says nothing
+
+	// TellsAt is a path at which the platform tells anybody who it is, below the address of its admin or
+	// else of the publication, and Told what it says there.
+	TellsAt string
+	Told    []byte
 }
+
+// Staff is the address below which staff see the admin's path.
+func (l Location) Staff() *url.URL { return cmp.Or(l.Admin, l.Public) }
 
 // AdminProblem says what is wrong about the admin's address of the configuration, and how to fix
 // it; "" for nothing. The platform is reached all the same.

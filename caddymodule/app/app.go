@@ -30,6 +30,9 @@ type App struct {
 	// Lines are where a Caddyfile has the configuration, if this process has read it.
 	Lines config.Lines `json:"-"`
 
+	// Probes tells that this is the doctor's, whose requests may be probes. What serves readers does not look.
+	Probes bool `json:"-"`
+
 	logger        *zap.Logger
 	ctx           caddy.Context
 	hasTLS        *atomic.Bool // Caddy has certificates in memory

@@ -2,11 +2,13 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +58,7 @@ func Needs(text []byte) (doctor.Config, error) {
 			return warnings
 		}
 	}
+	a.Probes = true
 	checked.Servers, err = a.servers(ctx, text)
 	return checked, err
 }
@@ -85,6 +88,11 @@ func (a *App) servers(ctx caddy.Context, text []byte) (list []doctor.Server, err
 		server := doctor.Server{
 			Name: name, TrustsProxies: raw.Apps.HTTP.Servers[name].TrustedProxies != nil, Strict: servers[name].TrustedProxiesStrict > 0 || hasOwnHeader(servers[name]), TrustsUnix: servers[name].TrustedProxiesUnix,
 		}
+		at := routed{servers[name], len(servers[name].TLSConnPolicies) > 0}
+		server.Get, server.Directives = at.get, a.arrivals.Directives(name, &a.Config)
+		for i, of := range server.Directives {
+			server.Directives[i].Gets = func(ctx context.Context, to *url.URL) (bool, doctor.Response) { return at.gets(ctx, of.Name, to) }
+		}
 		for _, listen := range servers[name].Listen {
 			address, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceKnown(listen, ""))
 			if err != nil {
@@ -93,6 +101,9 @@ func (a *App) servers(ctx caddy.Context, text []byte) (list []doctor.Server, err
 			if address.IsUnixNetwork() {
 				server.Addresses = append(server.Addresses, "/"+strings.TrimPrefix(address.Host, "/"))
 				continue
+			}
+			for port := address.StartPort; port <= address.EndPort; port++ {
+				server.Listens = append(server.Listens, net.JoinHostPort(address.Host, strconv.Itoa(int(port))))
 			}
 			if server.HTTPS == "" && len(servers[name].TLSConnPolicies) > 0 {
 				server.HTTPS = net.JoinHostPort(cmp.Or(address.Host, "127.0.0.1"), strconv.Itoa(int(address.StartPort)))

@@ -51,8 +51,9 @@ func TestDoctorReportsByExitCodeAndLine(t *testing.T) {
 	const good = "ok       configuration: Caddyfile is valid.\n" +
 		"ok       resolver #: answers in #.\n" +
 		"ok       store sqlite #: is not there yet; Caddy makes it when it starts, # are free.\n" +
+		"ok       site daily, directives: get the requests that they answer.\n" +
 		"ok       server srv0: takes the reader's address from the proxies that it trusts.\n" +
-		"4 checks, nothing to fix.\n"
+		"5 checks, nothing to fix.\n"
 	check(healthy, ran{good, "", 0})
 	other := strings.Replace(good, "Caddyfile", healthy+"/Caddyfile", 1)
 	check(t.TempDir(), ran{other, "", 0}, "--config", filepath.Join(healthy, "Caddyfile"))
@@ -74,6 +75,11 @@ func TestDoctorReportsByExitCodeAndLine(t *testing.T) {
       "message": "is not there yet; Caddy makes it when it starts, # are free"
     },
     {
+      "subject": "site daily, directives",
+      "status": "ok",
+      "message": "get the requests that they answer"
+    },
+    {
       "subject": "server srv0",
       "status": "ok",
       "message": "takes the reader's address from the proxies that it trusts"
@@ -87,8 +93,9 @@ func TestDoctorReportsByExitCodeAndLine(t *testing.T) {
 	const down = "ok       configuration: Caddyfile is valid.\n" +
 		"failed   resolver #: does not answer: reading a response from # over udp: read udp ##: read: connection refused. Name a DNS server in resolvers that this machine can reach.\n" +
 		"ok       store sqlite #: is not there yet; Caddy makes it when it starts, # are free.\n" +
+		"ok       site daily, directives: get the requests that they answer.\n" +
 		"ok       server srv0: takes the reader's address from the proxies that it trusts.\n" +
-		"4 checks, 1 failed.\n"
+		"5 checks, 1 failed.\n"
 	check(healthy, ran{down, "", 1})
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -66,6 +66,22 @@ func runningWith(text []byte) (*runningCaddy, error) {
 	return c, nil
 }
 
+// isRunning reports whether it runs. Errors: errNoAdminAPI.
+func (c *runningCaddy) isRunning(ctx context.Context) (bool, error) {
+	if c.address == "" {
+		return false, errNoAdminAPI
+	}
+	var sites struct{}
+	err := c.get(ctx, "/lychgate/sites?limit=1", &sites)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return false, nil
+	case errors.Is(err, errNoToken):
+		return true, nil
+	}
+	return err == nil, err
+}
+
 // inState has the sites in a state, and why they are. Errors: errNotRunning, errNoAdminAPI, errNoToken.
 func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[string]trouble.Reason, error) {
 	if c.address == "" {

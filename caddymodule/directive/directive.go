@@ -143,6 +143,11 @@ type Provisioned struct {
 	pool.Releases
 }
 
+// Arrives reports whether a request is the doctor's, who asks only whether it arrives at a directive.
+func (p *Provisioned) Arrives(r *http.Request, of Directive) bool {
+	return p.Probes && app.Arrives(r, nameOf(of))
+}
+
 // Pass passes a request on. Where Caddy's reverse_proxy has no platform for it since the sites in the store are not
 // read yet, the client is told when to ask again.
 func (p *Provisioned) Pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {

@@ -140,6 +140,9 @@ func (h *EventsAPI) Cleanup() error { return h.on.Cleanup() }
 
 // ServeHTTP answers readers' requests, and passes everything else on.
 func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.on.Arrives(r, h) {
+		return nil
+	}
 	isPage := h.page.Handles(r.URL.Path)
 	if !isPage && !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
 		return h.on.Pass(w, r, next)

@@ -187,6 +187,9 @@ func (h *InboxProvider) Cleanup() error { return h.on.Cleanup() }
 // ServeHTTP answers lookups and gives the button out, holds members paths to the
 // allowance, and passes everything else through.
 func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.on.Arrives(r, h) {
+		return nil
+	}
 	if r.URL.Path == h.buttonPath {
 		if _, err := h.on.Edge.FindSite(r.Host); err != nil {
 			api.WritePublicError(w, err)

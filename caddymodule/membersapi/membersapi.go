@@ -145,6 +145,9 @@ func (h *MembersAPI) Cleanup() error { return h.on.Cleanup() }
 
 // ServeHTTP answers the API's requests, and passes everything else through.
 func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.on.Arrives(r, h) {
+		return nil
+	}
 	if !routes.Below(r.URL.Path, h.Path) {
 		return h.pass(w, r, next)
 	}

@@ -20,8 +20,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/config"
 )
 
-// Servers are the arrivals at the directives of each HTTP server, by its name.
-type Servers map[string][]arrival
+// Servers are the HTTP servers that have directives, by their names.
+type Servers map[string]server
+
+// server is the arrivals at the directives of an HTTP server, and the hosts for which anything else answers.
+type server struct {
+	arrivals []arrival
+	answers  map[string]bool // by a host or a pattern, "" for any host
+}
 
 // arrival is how requests arrive at a directive.
 type arrival struct {
@@ -34,6 +40,8 @@ type arrival struct {
 	paths     [][]*caddyhttp.MatchPath // of each route around it, any of which lets through; nil in it for all
 	isPartial bool                     // whether more than hosts and paths decides
 	rewritten bool                     // whether the path may be another by then
+	stripped  string                   // the beginning that each path has lost by then, such as by handle_path
+	taken     [][]arrival              // what is before it and ends requests, or keeps them
 }
 
 // Read reads the routes of all HTTP servers. It is for the first directive that is provisioned: Caddy has provisioned the
@@ -47,19 +55,30 @@ func Read(ctx caddy.Context) (Servers, error) {
 		return nil, err
 	}
 	all := make(Servers)
-	for name, server := range app.(*caddyhttp.App).Servers {
-		if found := arrivals(server.Routes, arrival{at: "http.servers." + name}); len(found) > 0 {
-			all[name] = found
+	for name, of := range app.(*caddyhttp.App).Servers {
+		read := reading{answers: make(map[string]bool)}
+		if read.follow(of.Routes, arrival{at: "http.servers." + name}); len(read.found) > 0 {
+			all[name] = server{read.found, read.answers}
 		}
 	}
 	return all, nil
 }
 
-// arrivals follows requests to the directives in routes, which are inside of around. What
-// cannot be read is left out: Caddy says so when it provisions it.
-func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
+// reading is what is known of a server's routes.
+type reading struct {
+	found   []arrival
+	answers map[string]bool
+}
+
+// follow follows requests to the directives in routes, which are inside of around, and returns where requests end on
+// the way. What cannot be read is left out: Caddy says so when it provisions it.
+func (all *reading) follow(routes caddyhttp.RouteList, around arrival) (ends []arrival) {
+	var before []arrival
+	groups := make(map[string][]arrival) // of which the first that matches takes a request
 	for i, route := range routes {
 		here := around.within(route)
+		here.taken = append(slices.Clip(around.taken), before, groups[route.Group], nil)
+		var ended []arrival
 		for j, raw := range route.HandlersRaw {
 			here.at = fmt.Sprintf("%s.routes.%d.handle.%d", around.at, i, j)
 			name, handler := handlerIn(raw)
@@ -67,10 +86,12 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 			case "rewrite": // what was matched is another path from here on
 				here.paths, around.paths = nil, nil
 				here.rewritten, around.rewritten = true, true
+				here.stripped = strippedBy(handler)
+				around.stripped = here.stripped
 			case "subroute":
 				var subroute caddyhttp.Subroute
 				if json.Unmarshal(handler, &subroute) == nil {
-					all = append(all, arrivals(subroute.Routes, here)...)
+					ended = append(ended, all.follow(subroute.Routes, here)...)
 				}
 			default:
 				if found := directiveIn(name, handler); found != nil {
@@ -78,12 +99,63 @@ func arrivals(routes caddyhttp.RouteList, around arrival) (all []arrival) {
 					arrives.directive, arrives.name, arrives.line = found, name, blocks.PlaceOf(name, found)
 					arrives.at = cmp.Or(arrives.line, here.at)
 					arrives.routing = found.Routing(new(config.Config))
-					all = append(all, arrives)
+					all.found = append(all.found, arrives)
+					continue
 				}
+				if ends := here; answers(name, handler) {
+					ends.name = name
+					ended = append(ended, ends)
+				}
+				all.seeHandler(name, here.hosts)
 			}
+			here.taken = append(slices.Clip(here.taken[:len(here.taken)-1]), ended)
+		}
+		if route.Group != "" {
+			here.name, here.taken = "handle", nil
+			groups[route.Group] = append(groups[route.Group], here)
+		}
+		if !route.Terminal { // else none of them goes on to what follows
+			before, ends = append(before, ended...), append(ends, ended...)
 		}
 	}
-	return all
+	return ends
+}
+
+// passing are Caddy's handlers that answer nothing.
+var passing = []string{
+	"authentication", "encode", "headers", "intercept", "invoke", "log_append", "map", "push", "request_body", "templates", "tracing", "vars",
+}
+
+// answers reports whether a handler answers each request.
+func answers(name string, handler json.RawMessage) bool {
+	var of struct {
+		PassThru bool `json:"pass_thru"`
+	}
+	return slices.Contains([]string{"error", "file_server", "reverse_proxy", "static_response"}, name) && json.Unmarshal(handler, &of) == nil && !of.PassThru
+}
+
+// seeHandler notes that something else may answer for some hosts, nil for all.
+func (all *reading) seeHandler(name string, hosts []string) {
+	if slices.Contains(passing, name) {
+		return
+	}
+	if hosts == nil {
+		all.answers[""] = true
+	}
+	for _, host := range hosts {
+		all.answers[host] = true
+	}
+}
+
+// strippedBy is the beginning of each path that a rewrite takes off, "" for none.
+func strippedBy(rewrite json.RawMessage) string {
+	var of struct {
+		StripPathPrefix string `json:"strip_path_prefix"`
+	}
+	if json.Unmarshal(rewrite, &of) != nil {
+		return ""
+	}
+	return strings.TrimRight(of.StripPathPrefix, "/")
 }
 
 // handlerIn splits the name of a handler from the rest of its configuration.
@@ -200,6 +272,11 @@ func (a arrival) lets(path string) bool {
 		}
 	}
 	return true
+}
+
+// serves reports whether requests for a host arrive.
+func (a arrival) serves(host string) bool {
+	return a.hosts == nil || slices.ContainsFunc(a.hosts, func(pattern string) bool { return MatchesHost(pattern, host) })
 }
 
 // takes reports whether requests for a path arrive that the directive is there for, so

@@ -46,7 +46,7 @@ func pairs(all []arrival, found func(before, after arrival)) {
 // Check refuses directives that do not go together.
 func (s Servers) Check() error {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		if err := checkServer(s[name]); err != nil {
+		if err := checkServer(s[name].arrivals); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/doctor"
 )
 
 // This file finds what Caddy warns of: routes by which requests never arrive at a directive,
@@ -17,18 +18,33 @@ import (
 func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.Warning {
 	var servers [][]arrival
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		servers = append(servers, s[name])
+		servers = append(servers, s[name].arrivals)
 	}
 	all := slices.Concat(servers...)
-	return slices.Concat(warnOfMatchers(all, of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
+	return slices.Concat(warnOfMatchers(all, of), warnOfTaken(all, of), warnOfStripped(all), s.warnOfNothingBehind(of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
+}
+
+// Directives lists the directives of a server for the doctor, each line once.
+func (s Servers) Directives(server string, of *config.Config) (list []doctor.Directive) {
+	for _, a := range s[server].arrivals {
+		if slices.ContainsFunc(list, func(d doctor.Directive) bool { return d.At == a.at && d.Name == a.name }) {
+			continue
+		}
+		d := doctor.Directive{Name: a.name, At: a.at, Path: a.routing.Path, IsPartial: a.isPartial, Serves: a.serves}
+		for _, need := range a.directive.Routing(of).Needs {
+			d.Needs = append(d.Needs, need.Paths)
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // WarningsOfHosts are about hosts of server blocks that no site has. The hosts are those
 // that are served, and those of the configuration.
 func (s Servers) WarningsOfHosts(served []string, configured map[string]string) (warnings []config.Warning) {
 	unknown := make(map[string][]string) // host → directives
-	for _, all := range s {
-		for _, arrival := range all {
+	for _, server := range s {
+		for _, arrival := range server.arrivals {
 			for _, pattern := range arrival.hosts {
 				if !slices.ContainsFunc(served, func(host string) bool { return MatchesHost(pattern, host) }) {
 					unknown[pattern] = append(unknown[pattern], arrival.name)
@@ -74,6 +90,107 @@ func warnOfMatchers(all []arrival, of *config.Config) (warnings []config.Warning
 			warnings = append(warnings, config.NewWarning(
 				"a matcher keeps a directive from its own paths: let them through",
 				"directive", arrival.name, "at", arrival.at, "path", need.Paths[0], "write", need.Write,
+			))
+		}
+	}
+	return warnings
+}
+
+// warnOfTaken warns of each directive that no request reaches, because another block or handler before it takes all.
+func warnOfTaken(all []arrival, of *config.Config) (warnings []config.Warning) {
+	for _, after := range all {
+		if after.rewritten {
+			continue
+		}
+		if path, by := after.takenPath(of); by != nil {
+			warnings = append(warnings, config.NewWarning(
+				"what stands before a directive takes the requests for this path, so none reaches the directive: write it into that block, or in front of it",
+				"directive", after.name, "at", after.at, "path", path, "taken_by", by.text(),
+			))
+		}
+	}
+	return warnings
+}
+
+// takenPath finds a path that a directive needs and does not get, and what gets it.
+func (a arrival) takenPath(of *config.Config) (path string, by *arrival) {
+	taker := func(path string) *arrival {
+		for _, list := range a.taken {
+			i := slices.IndexFunc(list, func(before arrival) bool {
+				return !before.isPartial && !before.rewritten && before.hasHostsOf(a) && before.lets(path)
+			})
+			if i >= 0 {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	for _, need := range a.directive.Routing(of).Needs {
+		arriving := slices.DeleteFunc(slices.Clone(need.Paths), func(p string) bool { return !a.lets(p) })
+		if len(arriving) == 0 || slices.ContainsFunc(arriving, func(p string) bool { return taker(p) == nil }) {
+			continue
+		}
+		return arriving[0], taker(arriving[0])
+	}
+	return "", nil
+}
+
+// text names what takes requests, as a Caddyfile does.
+func (a arrival) text() string {
+	words := []string{a.name}
+	for _, route := range a.paths {
+		for _, matcher := range route {
+			if matcher != nil {
+				words = append(words, *matcher...)
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// warnOfStripped warns of handle_path around directives whose paths begin with what it takes off.
+func warnOfStripped(all []arrival) (warnings []config.Warning) {
+	type block struct{ at, stripped string }
+	var found []block
+	names := make(map[string][]string) // by what is taken off
+	for _, arrival := range all {
+		isBelow := func(area Area) bool { return Below(area.Path, arrival.stripped) }
+		if arrival.stripped == "" || !slices.ContainsFunc(arrival.routing.Serves, isBelow) {
+			continue
+		}
+		if names[arrival.stripped] == nil {
+			found = append(found, block{arrival.at, arrival.stripped})
+		}
+		names[arrival.stripped] = append(names[arrival.stripped], arrival.name)
+	}
+	for _, b := range found {
+		slices.Sort(names[b.stripped])
+		warnings = append(warnings, config.NewWarning(
+			"handle_path takes off the beginning of each path, so neither the directives in it nor Ghost get the paths that they answer: write handle instead",
+			"directives", slices.Compact(names[b.stripped]), "at", b.at, "taken_off", b.stripped,
+		))
+	}
+	return warnings
+}
+
+// warnOfNothingBehind warns of a directive for the platform's admin with nothing behind it that reaches that.
+func (s Servers) warnOfNothingBehind(all *config.Config) (warnings []config.Warning) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(all.Sites)), func(site *config.Site) bool { return site.Platform != nil && site.Platform.HasThemes() }) {
+		return nil
+	}
+	warned := make(map[string]bool) // by hosts
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		of := s[name]
+		for _, arrival := range of.arrivals {
+			isAnswered := func(host string) bool { return of.answers[host] || strings.Contains(host, "*") }
+			hosts := strings.Join(arrival.hosts, " ")
+			if arrival.routing.AdminPath == "" || warned[hosts] || of.answers[""] || slices.ContainsFunc(arrival.hosts, isAnswered) || arrival.hosts == nil && len(of.answers) > 0 {
+				continue
+			}
+			warned[hosts] = true
+			warnings = append(warnings, config.NewWarning(
+				"nothing behind a directive passes requests on, so Ghost's pages and admin are empty there: write reverse_proxy with Ghost's address into the block",
+				"directive", arrival.name, "at", arrival.at,
 			))
 		}
 	}
@@ -139,7 +256,7 @@ func warnOfLimits(all []arrival, hosts map[string]string) (warnings []config.War
 			continue
 		}
 		for host, site := range hosts {
-			if arrival.hosts != nil && !slices.ContainsFunc(arrival.hosts, func(pattern string) bool { return MatchesHost(pattern, host) }) {
+			if !arrival.serves(host) {
 				continue
 			}
 			if limits[site] == nil {

@@ -145,6 +145,9 @@ func (h *StaffDesk) Cleanup() error { return h.on.Cleanup() }
 
 // ServeHTTP answers the staff's requests, and passes everything else on.
 func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.on.Arrives(r, h) {
+		return nil
+	}
 	isPage, isCuration := routes.Below(r.URL.Path, h.pagesPath), routes.Below(r.URL.Path, h.curationPath)
 	if !isPage && !isCuration {
 		if kind, ok := h.changes(r); ok {

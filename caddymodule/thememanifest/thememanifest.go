@@ -135,6 +135,9 @@ func (h *ThemeManifest) Cleanup() error { return h.on.Cleanup() }
 // ServeHTTP answers the staff's requests, gives the schema out, watches what changes themes on the platform,
 // and passes everything on that is for the platform.
 func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.on.Arrives(r, h) {
+		return nil
+	}
 	if routes.Below(r.URL.Path, h.ownPath) {
 		h.serve(w, r)
 		return nil

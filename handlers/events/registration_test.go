@@ -84,7 +84,9 @@ type door struct {
 }
 
 // partyBody is what all readers get of the event, which lacks the link.
-const partyBody = `{"id":"aaaaaaaaaaaaaaaaaaaaaaaaaa","name":"The party","event_date":"2031-05-01","start":"2031-05-01","updated_at":"2031-03-02T10:11:12Z"}`
+const partyBody = `{"id":"aaaaaaaaaaaaaaaaaaaaaaaaaa","slug":"party","type":"webinar","status":"published","name":"The party","description":"","feature_image":"",` +
+	`"event_date":"2031-05-01","event_time_start":"","event_time_end":"","event_time_zone":"","start":"2031-05-01","end":null,"all_day":true,"deadline":null,` +
+	`"location":"","max_attendees":null,"access":"free","fields":{},"updated_at":"2031-03-02T10:11:12Z"}`
 
 func newDoor(t *testing.T, db *database.DB, values string) *door {
 	t.Helper()

@@ -57,7 +57,7 @@ func (c *visitorClient) locateAt(ctx context.Context, configured, at *url.URL) (
 	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
 		return platform.Location{}, fmt.Errorf("asking Ghost where it is: %w", refusal(status, found.body))
 	case found.public != nil:
-		location := platform.Location{Configured: configured, Found: at, Public: found.public, ConfiguredAdmin: c.admin, Admin: c.adminOf(ctx, at, found.public)}
+		location := platform.Location{Configured: configured, Found: at, Public: found.public, ConfiguredAdmin: c.admin, Admin: c.adminOf(ctx, at, found.public), TellsAt: adminAPI + sitePath, Told: found.body}
 		c.told.Store(location.Admin)
 		return location, nil
 	}

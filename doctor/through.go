@@ -1,0 +1,157 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/platform"
+)
+
+// This file asks for what a publication has as its readers and staff do, through the routes of the configuration.
+
+// server is the one that serves a host over HTTPS, or else any that serves it; nil for none.
+func (c Config) server(host string) (found *Server) {
+	for i := range c.Servers {
+		s := &c.Servers[i]
+		serves := slices.ContainsFunc(s.Directives, func(d Directive) bool { return d.Serves(host) })
+		if serves && (found == nil || found.HTTPS == "" && s.HTTPS != "") {
+			found = s
+		}
+	}
+	return found
+}
+
+// hasDirectives reports whether any is for one of a site's hosts.
+func (c Config) hasDirectives(site Site) bool {
+	return slices.ContainsFunc(site.Hosts, func(host string) bool { return c.server(host) != nil })
+}
+
+// checkDirectives checks whether requests for a host of a site arrive at each directive, for each path that it needs.
+func (c Config) checkDirectives(ctx context.Context, site Site) Result {
+	var missed []string
+	tried := make(map[string]bool)
+	for _, server := range c.Servers {
+		for _, d := range server.Directives {
+			if tried[d.Name] {
+				continue
+			}
+			tried[d.Name] = true
+			for _, paths := range d.Needs {
+				if at := c.tryFor(ctx, site, d.Name, paths); at != nil {
+					missed = append(missed, fmt.Sprintf("%s at %s (%s)", d.Name, d.At, at.Path))
+					break
+				}
+			}
+		}
+	}
+	if len(missed) > 0 {
+		return fail("no request arrives at "+strings.Join(missed, ", "),
+			"write it in front of what answers this path, with no handle_path, matcher or redirect around it that keeps the path from it")
+	}
+	return ok("get the requests that they answer")
+}
+
+// tryFor tries a directive of a name with each host that it is written for. The result is a URL that does not arrive, nil
+// if one does, if there is no such host, and if it depends on who asks.
+func (c Config) tryFor(ctx context.Context, site Site, name string, paths []string) (missed *url.URL) {
+	for _, server := range c.Servers {
+		for _, d := range server.Directives {
+			if d.Name != name {
+				continue
+			}
+			for _, host := range site.Hosts {
+				if !d.Serves(host) {
+					continue
+				}
+				if d.IsPartial {
+					return nil
+				}
+				for _, path := range paths {
+					to := &url.URL{Scheme: "https", Host: host, Path: path}
+					if arrived, got := d.Gets(ctx, to); arrived || isKept(got) {
+						return nil
+					}
+					missed = cmp.Or(missed, to)
+				}
+			}
+		}
+	}
+	return missed
+}
+
+// checkThrough asks for the front page as a reader, and for the admin's API as staff.
+func (c Config) checkThrough(ctx context.Context, site Site, at platform.Location) Result {
+	if r := c.checkPage(ctx, at, at.Public.JoinPath("/")); r != nil {
+		return *r
+	}
+	admin := at.Staff().JoinPath(at.TellsAt)
+	server := c.server(asciiOf(admin.Hostname()))
+	if at.TellsAt == "" || site.AdminPath == "" || server == nil {
+		return ok("its pages are reached")
+	}
+	if r := c.checkPage(ctx, at, admin); r != nil {
+		return *r
+	}
+	got := server.Get(ctx, admin)
+	if isKept(got) {
+		return ok("its pages are reached, and its admin is kept from this machine")
+	}
+	if !bytes.Equal(got.Body, at.Told) {
+		return fail(fmt.Sprintf("%s is not answered by %s, but %s", admin.Redacted(), at.Found.Redacted(), describe(got)),
+			"see that no handle_path or rewrite changes the paths of Ghost's admin, and write reverse_proxy "+at.Found.Host+" behind the directives")
+	}
+	return ok("its pages and its admin are reached")
+}
+
+// checkPage looks for what is wrong with any page of the platform's.
+func (c Config) checkPage(ctx context.Context, at platform.Location, page *url.URL) *Result {
+	server := c.server(asciiOf(page.Hostname()))
+	if server == nil {
+		return nil
+	}
+	got := server.Get(ctx, page)
+	var r Result
+	switch to, err := page.Parse(got.Header.Get("Location")); {
+	case got.Status == 0 || got.Status == http.StatusOK && len(got.Body) == 0:
+		r = fail("nothing answers "+page.Redacted(), "write reverse_proxy "+at.Found.Host+" behind the directives of this host")
+	case got.Status == http.StatusBadGateway, got.Status == http.StatusServiceUnavailable, got.Status == http.StatusGatewayTimeout:
+		r = fail(fmt.Sprintf("%s is answered with %d, though its platform answers", page.Redacted(), got.Status), "write reverse_proxy "+at.Found.Host+" behind the directives of this host")
+	case got.Status >= 300 && got.Status < 400 && err == nil && to.Scheme == page.Scheme && to.Host == page.Host && to.Path == page.Path:
+		if page.Scheme != "https" || server.HTTPS != "" {
+			r = fail(page.Redacted()+" redirects to itself", "see which of redir, reverse_proxy and the platform does that")
+			break
+		}
+		if server.TrustsProxies || server.TrustsUnix {
+			return nil // only the proxy itself can tell whether it is trusted
+		}
+		r = fail(fmt.Sprintf("%s redirects to itself, since the platform takes readers to come over HTTP: Caddy serves this host over HTTP, and trusts no proxy in front that says X-Forwarded-Proto: https", page.Redacted()),
+			"write "+page.Hostname()+" without http:// as the address of the server block; or if TLS ends before Caddy, write trusted_proxies with that proxy's addresses into the global option servers")
+	default:
+		return nil
+	}
+	return &r
+}
+
+// isKept reports whether something in front lets in only whom the operator wants.
+func isKept(got Response) bool {
+	return got.Status == http.StatusUnauthorized || got.Status == http.StatusForbidden
+}
+
+// describe says what a response is, without its content.
+func describe(got Response) string {
+	kind, _, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
+	if err != nil {
+		kind = "without a type"
+	}
+	if to := got.Header.Get("Location"); to != "" && len(to) < 200 {
+		return fmt.Sprintf("with %d, a redirect to %s", got.Status, to)
+	}
+	return fmt.Sprintf("with %d, %s", got.Status, kind)
+}
