@@ -94,6 +94,7 @@ func (l *locator) locate(ctx context.Context, pending map[*Site]platform.Locator
 				zap.String("address", location.Configured.Redacted()), write(site.Config.Platform, location.Found))
 		}
 		l.checkAdmin(logger, site, location)
+		checkKey(ctx, logger, site)
 	}
 }
 
@@ -112,6 +113,17 @@ func logElsewhere(logger *zap.Logger, p *config.Platform, elsewhere *platform.El
 
 func write(p *config.Platform, address *url.URL) zap.Field {
 	return zap.String("write", p.Block()+" "+address.Redacted())
+}
+
+// checkKey warns of a key that the platform does not take, whatever the site uses it for. What is away will be asked again.
+func checkKey(ctx context.Context, logger *zap.Logger, site *Site) {
+	examiner, ok := site.Platform.(platform.Examiner)
+	if !ok {
+		return
+	}
+	if _, err := examiner.Examine(ctx); errors.Is(err, platform.ErrKeyRejected) {
+		logger.Error(err.Error())
+	}
 }
 
 // checkAdmin compares the address of the admin of a site with the configuration, and its path with those that

@@ -28,6 +28,18 @@ func (s *SQL) List(ctx context.Context, site string, most int) ([]Summary, error
 	return list, database.Wrap("listing themes", err)
 }
 
+// Read is described at [Store].
+func (s *SQL) Read(ctx context.Context, site string) (map[string]bool, error) {
+	read := make(map[string]bool)
+	_, err := database.List(ctx, s.db.Read, func(row database.Row) (name string, err error) {
+		var isRead bool
+		err = row.Scan(&name, &isRead)
+		read[name] = isRead
+		return name, err
+	}, `SELECT name, changed > 0 FROM themes WHERE site = $1`, site)
+	return read, database.Wrap("listing themes that were read", err)
+}
+
 func scanSummary(row database.Row, most int) (Summary, error) {
 	var t Summary
 	var findings string

@@ -16,6 +16,9 @@ type Report struct {
 // NoManifest is the status of a theme without a manifest.
 const NoManifest = "No manifest"
 
+// NotSeen is the status of a theme that was on the platform before this could read it, or came there another way.
+const NotSeen = "Not seen yet"
+
 func newReport(m *manifest.Manifest, findings []manifest.Finding) Report {
 	return Report{Status: Status(len(findings)), Findings: findings, Manifest: m}
 }

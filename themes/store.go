@@ -85,6 +85,10 @@ type Store interface {
 	// many as are asked for, which may be AllFindings.
 	List(ctx context.Context, site string, most int) ([]Summary, error)
 
+	// Read tells of the themes of a site whether each was ever read, by their names. One that is missing was
+	// never begun either.
+	Read(ctx context.Context, site string) (map[string]bool, error)
+
 	// Begin begins a change of a theme, before what it is to be is read.
 	Begin(ctx context.Context, site, name string) (Sequence, error)
 

@@ -15,7 +15,10 @@ package work
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Kind is a kind of work.
@@ -44,9 +47,23 @@ type Kind struct {
 	IsPersonal bool
 }
 
-// Unanswered is the reason of a failure of which the platform itself says none. Staff read it, who
-// make nothing of "context deadline exceeded".
-const Unanswered = "It does not answer as it should."
+// Unanswered is the reason of a failure of which the platform itself says none, and KeyRejected that of one that only
+// the operator can end. Staff read them, who make nothing of "context deadline exceeded".
+const (
+	Unanswered  = "It does not answer as it should."
+	KeyRejected = "It does not take the key that Lychgate has for it: whoever runs Lychgate has to write the right one."
+)
+
+// ReasonOf is what staff are told of a failure.
+func ReasonOf(err error) string {
+	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
+		return refusal.Reason
+	}
+	if errors.Is(err, platform.ErrKeyRejected) {
+		return KeyRejected
+	}
+	return Unanswered
+}
 
 // Task is the work for one key of a site.
 type Task struct {

@@ -102,9 +102,34 @@ func (s *Site) Installed(ctx context.Context, visitor platform.Visitor) ([]platf
 			s.active.mu.Lock()
 			s.active.name, s.active.since = theme.Name, time.Now()
 			s.active.mu.Unlock()
+			s.readFirst(ctx, theme.Name)
 		}
 	}
 	return list, nil
+}
+
+// HasRead reports whether the manifest of a theme was ever read. Errors are those of the store.
+func (s *Site) HasRead(ctx context.Context, theme string) (bool, error) {
+	service, err := s.Themes()
+	if err != nil {
+		return false, err
+	}
+	read, err := service.Read(ctx)
+	return read[theme], err
+}
+
+// readFirst reads the manifest of a theme from its repository, if nobody ever tried: the theme was on the platform before.
+// A failure is kept with the theme.
+func (s *Site) readFirst(ctx context.Context, theme string) {
+	service, err := s.Themes()
+	if err != nil || service.Repositories[theme] == nil {
+		return
+	}
+	if read, err := service.Read(ctx); err == nil {
+		if _, isTried := read[theme]; !isTried {
+			_, _ = service.Refresh(ctx, theme)
+		}
+	}
 }
 
 var errNoActive = errors.New("no theme is active")
@@ -112,8 +137,16 @@ var errNoActive = errors.New("no theme is active")
 // ErrSilent is what [Site.Unanswered] makes errors of.
 var ErrSilent = &Error{Status: http.StatusBadGateway, Outcome: Failed, Message: "%s does not answer as it should. Try again in a moment."}
 
+// errKey is ErrSilent where staff can do nothing about it.
+var errKey = &Error{Status: http.StatusBadGateway, Outcome: Failed, Message: "%s does not take the key that Lychgate has for it. Whoever runs Lychgate has to write the right one."}
+
 // Unanswered is the error of a platform that did not respond as it should.
-func (s *Site) Unanswered(err error) error { return ErrSilent.For(s.Kind.Title).Because(err) }
+func (s *Site) Unanswered(err error) error {
+	if errors.Is(err, platform.ErrKeyRejected) {
+		return errKey.For(s.Kind.Title).Because(err)
+	}
+	return ErrSilent.For(s.Kind.Title).Because(err)
+}
 
 // OutcomeOf is the outcome of a change of a theme's manifest.
 func OutcomeOf(report themes.Report) Outcome {

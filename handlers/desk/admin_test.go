@@ -22,7 +22,7 @@ func TestWhatGhostsAdminShows(t *testing.T) {
 		finding = `{"name":"nightly","status":"1 warning","_errors":[{"field":"events.types","message":"` +
 			"`events` is `\\u003c/script\\u003e`, so there are no event types; give it `types` with at least one event type" +
 			`","severity":"warning"}],"more":0,"refresh":""}`
-		bare     = `{"name":"source","status":"No manifest","_errors":[],"more":0,"refresh":"/ghost/lychgate/themes/source/refresh"}`
+		bare     = `{"name":"source","status":"Not seen yet","_errors":[],"more":0,"refresh":"/ghost/lychgate/themes/source/refresh"}`
 		signedIn = `{"message":"Sign in to Ghost's admin on this site first."}`
 	)
 	declared := func(h *harness) { h.Declare(desktest.Top) }

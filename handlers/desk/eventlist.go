@@ -14,7 +14,7 @@ import (
 // list shows a page of the list.
 func (r *eventsView) list(ctx context.Context) (any, error) {
 	query := r.request.URL.Query()
-	shown := &eventList{Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, HasMore: query.Get("after") != ""}
+	shown := &eventList{Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, IsSeen: r.isSeen, HasMore: query.Get("after") != ""}
 	if !shown.HasTypes {
 		ofEvents := slices.DeleteFunc(slices.Clone(r.findings), func(f manifest.Finding) bool { return f.Field != "manifest" && !strings.HasPrefix(f.Field, "events") })
 		shown.Findings = shownFindings(ofEvents)

@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // eventTypes has a type with every kind of field, and one with few.
@@ -306,6 +307,12 @@ func TestStepsOfEvent(t *testing.T) {
 // The list has what is coming up first, then what is past, and drafts.
 func TestListOfEvents(t *testing.T) {
 	h := newHarness(t)
+	if got, want := h.get("events", "Editor").text(t), "Lychgate has not seen the active theme nightly yet, so there can be no new events. Upload the theme once at Themes , and the event types of its manifest are here. Event Settings "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
+	}
+	if _, err := h.Themes.Take(t.Context(), "nightly", desktest.Source("", themes.ErrNoManifest)); err != nil {
+		t.Fatalf("h.Themes.Take: %v", err)
+	}
 	if got, want := h.get("events", "Editor").text(t), "The active theme nightly has no event types, so there can be no new events. Activate a theme that has some, or add events to its manifest. Themes Event Settings "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q at its start", got, want)
 	}

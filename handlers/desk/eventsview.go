@@ -35,6 +35,7 @@ type eventList struct {
 	Next     string // the address of the next page, "" for none
 	Theme    string
 	HasTypes bool
+	IsSeen   bool // whether the theme's manifest was ever read
 	HasMore  bool // this is not the first page
 
 	// Findings are why there are no types, and More how many are not shown.
@@ -188,6 +189,7 @@ type eventsView struct {
 
 	theme    string           // the active one
 	declared *manifest.Events // its event types, nil for none
+	isSeen   bool             // whether its manifest was ever read
 	findings []manifest.Finding
 }
 
@@ -198,7 +200,11 @@ func (v *view) eventsView(ctx context.Context) (*eventsView, error) {
 		return nil, err
 	}
 	declared, findings, err := v.site.Events.Declared(ctx, theme)
-	return &eventsView{v, theme, declared, findings}, away(err)
+	isSeen := declared != nil
+	if err == nil && !isSeen {
+		isSeen, err = v.site.HasRead(ctx, theme)
+	}
+	return &eventsView{v, theme, declared, isSeen, findings}, away(err)
 }
 
 func (r *eventsView) find(ctx context.Context, id string) (events.Event, error) {

@@ -55,7 +55,7 @@ func TestThemesPage(t *testing.T) {
 		"Theme Manifest Status Homepage Curation Actions",
 		"nightly Active Manifest Status 1 warning List them warning events.types events is an empty value, so there are no event types; give it types with at least one event type " +
 			"Read 4 May 2026, 14:00 UTC Homepage Curation Active since 1 May 2026, 15:00 UTC On the last copy without findings, 3 days old",
-		"source Manifest Status No manifest Homepage Curation Inactive",
+		"source Manifest Status Not seen yet Homepage Curation Inactive",
 		"broken Manifest Status 1 warning List them warning manifest_version " +
 			"manifest_version is 2 , so the file is ignored; use 1 , a whole number without quotes " +
 			"Read 1 May 2026, 15:00 UTC Homepage Curation Inactive Refresh broken",

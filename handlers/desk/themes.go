@@ -67,6 +67,10 @@ func (v *view) themesPage(ctx context.Context, said *notice) (*themesPage, error
 	if err != nil {
 		return nil, away(err)
 	}
+	read, err := service.Read(ctx)
+	if err != nil {
+		return nil, away(err)
+	}
 	kept := make(map[string]themes.Summary)
 	for _, theme := range list {
 		kept[theme.Name] = theme
@@ -82,6 +86,9 @@ func (v *view) themesPage(ctx context.Context, said *notice) (*themesPage, error
 	}
 	for _, theme := range installed {
 		listed := v.listTheme(theme, kept)
+		if !read[theme.Name] {
+			listed.Status = themes.NotSeen
+		}
 		_, listed.CanRefresh = service.Repositories[theme.Name]
 		if api != "" && !theme.IsActive {
 			listed.Activate = api + url.PathEscape(theme.Name) + "/activate/"

@@ -221,6 +221,9 @@ func (a *eventRequest) create(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	if body.Theme == "" {
+		return api.Response{}, api.Invalid(`The field "theme" is missing: send the name of the theme that has the event type.`)
+	}
 	declared, _, err := a.site.Declared(ctx, body.Theme)
 	if err != nil {
 		return api.Response{}, err

@@ -155,7 +155,7 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(422, "The Idempotency-Key has more than 255 characters."), "Idempotency-Key: " + strings.Repeat("k", 256), []string{"POST  " + party, "POST " + one + "/duplicate"}},
 		{exchange.Refused(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
 		{exchange.Refused(422, `There is no theme "none" with event types on this site.`), "", []string{`POST  {"theme":"none","type":"webinar"}`}},
-		{exchange.Refused(422, `There is no theme "" with event types on this site.`), "", []string{`POST  {"type":"webinar"}`}},
+		{exchange.Refused(422, `The field "theme" is missing: send the name of the theme that has the event type.`), "", []string{`POST  {"type":"webinar"}`}},
 		{problem("until", "The last date of the copies must not be before the first one."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","until":"2031-05-07"}`}},
 		{problem("name", notText), "", []string{"PUT " + one + " " + strings.Replace(party, "Party", `\u0000`, 1)}},
 	} {

@@ -113,6 +113,9 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 		NotSent:    (a.isFirst() || r.Sent == "") && !mayArrive(problem),
 		PlatformID: id,
 	}
+	if errors.Is(problem, platform.ErrKeyRejected) {
+		f.Problem = rejected + f.Problem
+	}
 	if id != "" && mayArrive(problem) { // a create is looked for by its email
 		f.UnansweredAt = s.Now()
 	}

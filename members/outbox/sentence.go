@@ -14,11 +14,17 @@ var sentences = map[string]string{
 	appliedAgain:            "It has the write, and gets it once more, because an earlier attempt had no response.",
 }
 
+// rejected begins the Problem of a write for which the platform rejects the key.
+var rejected = platform.ErrKeyRejected.Error() + ": "
+
 // Sentence says to staff what the Problem of a pending record is, which has the errors of networks for
 // the operator. The store keeps no more than that text. "" is for no problem.
 func Sentence(problem string) string {
 	if sentence, isOwn := sentences[problem]; isOwn || problem == "" {
 		return sentence
+	}
+	if strings.HasPrefix(problem, rejected) {
+		return work.KeyRejected
 	}
 	_, reason, isRefusal := strings.Cut(problem, new(platform.Refusal).Error())
 	switch {

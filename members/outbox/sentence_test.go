@@ -18,6 +18,7 @@ func TestStaffReadWhyAWriteIsPending(t *testing.T) {
 		"asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused": work.Unanswered,
 		"Ghost answers 503 InternalServerError":                              work.Unanswered,
 		context.DeadlineExceeded.Error():                                     work.Unanswered,
+		"the platform rejects the key: Ghost answers 401 UnauthorizedError":  work.KeyRejected,
 		errUnresponsive.Error():                                              "It has not answered lately, so this was not tried.",
 		errOverloaded.Error():                                                "Many platforms do not answer, so this was not tried yet.",
 		appliedAgain:                                                         "It has the write, and gets it once more, because an earlier attempt had no response.",
