@@ -57,7 +57,7 @@ func TestTemplatesAreThoseOfGhost(t *testing.T) {
 	} {
 		text := fmt.Sprintf("manifest_version: 1\nevents: {types: {a: {post_template: %q}}}\n", template)
 		var said string
-		for _, f := range themes.CheckTemplates([]byte(text), listed) {
+		for _, f := range themes.CheckTemplates([]byte(text), listed.Names) {
 			if f.Line > 0 {
 				said = f.Message
 			}

@@ -77,8 +77,10 @@ func (c Config) wrongPlace(site Site, location platform.Location) *problem {
 	outside := c.outside(location.Public.Path, site)
 	switch {
 	case outside != nil:
-		return &problem{fmt.Sprintf("; its pages and its theme ask below %s, but %s answers at %s (%s)", location.Public.Redacted(), outside.Name, outside.Path, outside.At),
-			"write path " + strings.TrimRight(location.Public.Path, "/") + outside.Path + " into " + outside.Name}
+		return &problem{
+			fmt.Sprintf("; its pages and its theme ask below %s, but %s answers at %s (%s)", location.Public.Redacted(), outside.Name, outside.Path, outside.At),
+			"write path " + strings.TrimRight(location.Public.Path, "/") + outside.Path + " into " + outside.Name,
+		}
 	case isWrong(c.AdminPaths):
 		return &problem{", but uploads of themes are read at " + strings.Join(c.AdminPaths, ", ") + " alone", "write path " + admin + " into theme_manifest"}
 	case isWrong(c.DeskPaths):

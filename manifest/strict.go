@@ -135,8 +135,8 @@ func (c *keyChecker) isKnown(key *yaml.Node, at *path, set *keySet) bool {
 	return false
 }
 
-// PostTemplate is a template that an event type names.
-type PostTemplate struct {
+// Named is a name in a manifest that is one of the theme's.
+type Named struct {
 	Name   string
 	Field  string // the path of its key, as in [Finding]
 	Line   int    // from 1, as in [Finding]
@@ -145,12 +145,12 @@ type PostTemplate struct {
 
 // PostTemplates are those that a file names, in its order, also those of event types that
 // are dropped; 10,000 at most. One that several types get from an anchor is there once.
-func PostTemplates(text []byte) []PostTemplate {
+func PostTemplates(text []byte) []Named {
 	root, err := readDocument(text, MaxSize)
 	if err != nil {
 		return nil
 	}
-	var templates []PostTemplate
+	var templates []Named
 	seen := make(map[*yaml.Node]bool)
 	in := (*path)(nil).child("events").child("types")
 	events := mappingOf(root).get("events").value
@@ -164,7 +164,38 @@ func PostTemplates(text []byte) []PostTemplate {
 			continue
 		}
 		seen[f.value] = true
-		templates = append(templates, PostTemplate{name, in.child(entry.name).child(f.name).String(), f.value.Line, f.value.Column})
+		templates = append(templates, Named{name, in.child(entry.name).child(f.name).String(), f.value.Line, f.value.Column})
 	}
 	return templates
+}
+
+// SlotTags are the tags of the slots that a file has, in its order; 10,000 at most.
+func SlotTags(text []byte) []Named {
+	root, err := readDocument(text, MaxSize)
+	if err != nil {
+		return nil
+	}
+	var tags []Named
+	curation := mappingOf(root).get("homepage_curation").value
+	if curation == nil {
+		return nil
+	}
+	in := (*path)(nil).child("homepage_curation").child("sections")
+	for i, section := range itemsOf(mappingOf(curation).get("sections").value) {
+		for j, slot := range itemsOf(mappingOf(section).get("slots").value) {
+			f := mappingOf(slot).get("tag")
+			if name := textOf(f.value); name != "" && len(tags) < maxFindings {
+				tags = append(tags, Named{name, in.entry(i).child("slots").entry(j).child(f.name).String(), f.value.Line, f.value.Column})
+			}
+		}
+	}
+	return tags
+}
+
+// itemsOf has the entries of a list, none of anything else.
+func itemsOf(n *yaml.Node) []*yaml.Node {
+	if n == nil || resolve(n).Kind != yaml.SequenceNode {
+		return nil
+	}
+	return resolve(n).Content
 }

@@ -187,7 +187,7 @@ events:
     f: x
     g: {post_template: "custom-a.hbs"}
 `
-	want := []PostTemplate{
+	want := []Named{
 		{"custom-a", "events.types.a.post_template", 6, 24},
 		{"custom-base", "events.types.b.post_template", 3, 18},
 		{"custom-a.hbs", "events.types.g.post_template", 12, 24},

@@ -1,6 +1,8 @@
 package themes
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -19,13 +21,46 @@ import (
 // ErrNoTheme says that a manifest is in no theme, so there are no templates.
 var ErrNoTheme = errors.New("the manifest is in no theme: there is no index.hbs and no package.json beside it")
 
-// Templates lists the files .hbs of the theme whose manifest [Open] reads: from the
-// theme's root on, with slashes. fileName is what the manifest is called in a folder or a
+// maxTexts bounds how much of a theme's templates is read, in bytes.
+const maxTexts = 16 << 20
+
+// Files are the files .hbs of a theme, partials among them.
+type Files struct {
+	Names []string // from the theme's root on, with slashes
+
+	texts bytes.Buffer // of all, in lower case
+	isCut bool         // maxTexts was not enough
+}
+
+// add adds a file.
+func (f *Files) add(name string, open func() (io.ReadCloser, error)) error {
+	f.Names = append(f.Names, name)
+	file, err := open()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	text, err := io.ReadAll(io.LimitReader(file, maxTexts+1-int64(f.texts.Len())))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	f.texts.Write(bytes.ToLower(text))
+	f.texts.WriteByte('\n')
+	f.isCut = f.isCut || f.texts.Len() > maxTexts
+	return nil
+}
+
+// Sum differs if any file is another.
+func (f *Files) Sum() [sha256.Size]byte {
+	return sha256.Sum256(slices.Concat([]byte(strings.Join(f.Names, "\n")), f.texts.Bytes()))
+}
+
+// Templates reads the files .hbs of the theme whose manifest [Open] reads. fileName is what the manifest is called in a folder or a
 // zip; a manifest of another name has the theme of its folder. Folders that Ghost ignores,
 // such as node_modules, are left out.
 //
 // Errors: ErrNoTheme, and those of Open.
-func Templates(name, fileName string) ([]string, error) {
+func Templates(name, fileName string) (*Files, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -59,8 +94,8 @@ func Templates(name, fileName string) ([]string, error) {
 // gscan), wherever they are.
 var notRead = []string{"node_modules", "bower_components", ".git", ".svn", ".yarn-cache"}
 
-func templatesIn(theme fs.FS) ([]string, error) {
-	var names []string
+func templatesIn(theme fs.FS) (*Files, error) {
+	files := new(Files)
 	seen := 0
 	err := fs.WalkDir(theme, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -69,20 +104,25 @@ func templatesIn(theme fs.FS) ([]string, error) {
 		case entry.IsDir() && slices.Contains(notRead, entry.Name()):
 			return fs.SkipDir
 		case !entry.IsDir() && isTemplate(name):
-			names = append(names, name)
+			if err := files.add(name, func() (io.ReadCloser, error) { return theme.Open(name) }); err != nil {
+				return err
+			}
 		}
 		if seen++; seen > MaxEntries {
 			return fmt.Errorf("the theme has more than %d files and folders; name a folder that holds the theme alone", MaxEntries)
 		}
 		return nil
 	})
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
 }
 
-// zippedTemplates lists the templates in a zip of size bytes, of the theme that the
+// zippedTemplates reads the templates in a zip of size bytes, of the theme that the
 // manifest is in. Errors are those of [ReadZip].
-func zippedTemplates(r io.ReaderAt, size int64, fileName string) ([]string, error) {
-	entries, found, err := openTheme(&limitedReaderAt{r: r, left: maxDirectory + 2*maxTail}, size, fileName)
+func zippedTemplates(r io.ReaderAt, size int64, fileName string) (*Files, error) {
+	entries, found, err := openTheme(&limitedReaderAt{r: r, left: maxDirectory + 2*maxTail + maxTexts}, size, fileName)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +130,17 @@ func zippedTemplates(r io.ReaderAt, size int64, fileName string) ([]string, erro
 	if folder := path.Dir(cleanName(found.Name)); folder != "." {
 		root = folder + "/"
 	}
-	var names []string
+	files := new(Files)
 	for _, entry := range entries {
 		name, inside := strings.CutPrefix(cleanName(entry.Name), root)
 		isRead := !slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool { return slices.Contains(notRead, part) })
 		if inside && isRead && isTemplate(name) {
-			names = append(names, name)
+			if err := files.add(name, entry.Open); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return names, nil
+	return files, nil
 }
 
 // cleanName is the name of a zip's entry with slashes. Ghost, too, takes both kinds.
@@ -137,7 +179,7 @@ const maxSuggested = 50
 // CheckTemplates warns of each template of an event type in a manifest that the theme
 // lacks, or that Ghost does not offer in the settings of a post, in the order of the file.
 // After these come the other files that look like custom templates and are not offered;
-// such a finding has the file as its Field, and no line. files are those of [Templates].
+// such a finding has the file as its Field, and no line. files are the names of [Files].
 func CheckTemplates(text []byte, files []string) []manifest.Finding {
 	t := newTheme(files)
 	said := make(map[string]bool) // of the files
@@ -153,6 +195,27 @@ func CheckTemplates(text []byte, files []string) []manifest.Finding {
 		if problem := misplaced(file); problem != "" && !said[file] {
 			findings = append(findings, manifest.Finding{Field: file, Message: problem, Severity: manifest.Warning})
 		}
+	}
+	return findings
+}
+
+// CheckSlots warns of each slot whose tag none of the theme's templates has: what is put into the slot is nowhere then.
+// Nothing is said of templates that are too long to be read whole.
+func CheckSlots(text []byte, files *Files) []manifest.Finding {
+	if files.isCut {
+		return nil
+	}
+	var findings []manifest.Finding
+	for _, slot := range manifest.SlotTags(text) {
+		identity := manifest.TagIdentity(slot.Name)
+		if bytes.Contains(files.texts.Bytes(), []byte(identity)) || bytes.Contains(files.texts.Bytes(), bytes.ToLower([]byte(slot.Name))) {
+			continue
+		}
+		findings = append(findings, manifest.Finding{
+			Field: slot.Field, Severity: manifest.Warning, Line: slot.Line, Column: slot.Column,
+			Message: fmt.Sprintf("no template of the theme asks for the tag %s, so readers do not see what editors put into the slot; ask for %s in a template, or take the slot out",
+				manifest.Quote(slot.Name), manifest.Quote("tag:"+identity)),
+		})
 	}
 	return findings
 }

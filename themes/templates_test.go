@@ -140,7 +140,11 @@ func TestTemplatesAreThoseOfTheTheme(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" || said != c.err {
+		var names []string
+		if got != nil {
+			names = got.Names
+		}
+		if diff := cmp.Diff(c.want, names); diff != "" || said != c.err {
 			t.Errorf("%s: %s, %q instead of %q", c.path, diff, said, c.err)
 		}
 	}
@@ -166,4 +170,39 @@ func TestTimeOfTemplatesIsLinear(t *testing.T) {
 			}, func(text []byte) { CheckTemplates(text, many) })
 		})
 	}
+}
+
+// A theme's developer learns of a slot that no page shows before an editor fills it.
+func TestSlotsThatNoTemplateShowsAreReported(t *testing.T) {
+	manifest := "manifest_version: 1\nhomepage_curation:\n  sections:\n    - key: hero\n      slots:\n" +
+		"        - {key: a, tag: hash-hero}\n        - {key: b, tag: \"#Side Story\"}\n        - {key: c, tag: '#gone'}\n        - {key: d, tag: lead}\n"
+	archive := filepath.Join(t.TempDir(), "theme.zip")
+	zipped := zipOf(t,
+		entry{name: "theme/lychgate-manifest.yaml", text: manifest}, entry{name: "theme/index.hbs", text: `{{#get "posts" filter="tag:hash-hero"}}{{/get}}`},
+		entry{name: "theme/partials/side.hbs", text: `{{#has tag="#side story"}}{{/has}}`}, entry{name: "theme/node_modules/x.hbs", text: "hash-gone"},
+		entry{name: "theme/assets/a.js", text: "hash-gone"})
+	if err := os.WriteFile(archive, zipped, 0o600); err != nil {
+		t.Fatalf("os.WriteFile: %v", err)
+	}
+	const why = "no template of the theme asks for the tag %s, so readers do not see what editors put into the slot; ask for %s in a template, or take the slot out"
+	files, err := Templates(archive, "lychgate-manifest.yaml")
+	if err != nil {
+		t.Fatalf("Templates: %v", err)
+	}
+	want := []finding{
+		{"homepage_curation.sections[0].slots[2].tag", fmt.Sprintf(why, "`#gone`", "`tag:hash-gone`"), 8, 25},
+		{"homepage_curation.sections[0].slots[3].tag", fmt.Sprintf(why, "`lead`", "`tag:lead`"), 9, 25},
+	}
+	var got []finding
+	for _, f := range CheckSlots([]byte(manifest), files) {
+		got = append(got, finding{f.Field, f.Message, f.Line, f.Column})
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(finding{})); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+type finding struct {
+	field, message string
+	line, column   int
 }

@@ -45,7 +45,9 @@ func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
 }
 
 // Read tells of the site's themes whether each was ever read. One that is missing was never tried either.
-func (s *Service) Read(ctx context.Context) (map[string]bool, error) { return s.Store.Read(ctx, s.Site) }
+func (s *Service) Read(ctx context.Context) (map[string]bool, error) {
+	return s.Store.Read(ctx, s.Site)
+}
 
 // ErrNoRepository means that a theme cannot be refreshed.
 var ErrNoRepository = errcode.New(errcode.NotFound, "the theme has no repository", "The theme has no repository to be refreshed from.")

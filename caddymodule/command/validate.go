@@ -49,7 +49,8 @@ func (v validation) addStrict(report *manifestReport) error {
 	case err != nil:
 		return fmt.Errorf("the templates of %s cannot be read: %w", v.name, err)
 	}
-	report.strict = append(report.strict, themes.CheckTemplates(report.text, files)...)
+	report.strict = append(report.strict, themes.CheckTemplates(report.text, files.Names)...)
+	report.strict = append(report.strict, themes.CheckSlots(report.text, files)...)
 	slices.SortStableFunc(report.strict, func(a, b manifest.Finding) int {
 		return cmp.Or(cmp.Compare(uint(a.Line-1), uint(b.Line-1)), cmp.Compare(a.Column, b.Column))
 	})

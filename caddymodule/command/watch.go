@@ -66,7 +66,10 @@ func (v validation) state() string {
 	state := fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 	if v.isStrict {
 		templates, err := themes.Templates(v.name, v.fileName)
-		state += fmt.Sprint(templates, err)
+		state += fmt.Sprint(err)
+		if err == nil {
+			state += fmt.Sprintf("%x", templates.Sum())
+		}
 	}
 	return state
 }
