@@ -210,7 +210,7 @@ func reasonOf(err error) string {
 	if other, ok := errors.AsType[*otherError](err); ok {
 		return other.reason
 	}
-	return work.ReasonOf(err)
+	return platform.ReasonOf(err)
 }
 
 // isDone fails with ErrReplaced if the platform has another post, and with ErrPending if it cannot

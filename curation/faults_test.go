@@ -14,7 +14,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // A move whose time is up is tried later, and not at once and for ever.
@@ -100,8 +99,8 @@ func TestPlatformFails(t *testing.T) {
 				t.Fatalf("c.Move: %v, want %v", err, ErrPending)
 			}
 			moves, err := c.List(t.Context(), "daily")
-			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem != work.Unanswered {
-				t.Fatalf("List: got %+v, %v, want 1 move that was tried once, with the problem %q", moves, err, work.Unanswered)
+			if err != nil || len(moves) != 1 || moves[0].Tries != 1 || moves[0].Problem != platform.ReasonUnanswered {
+				t.Fatalf("List: got %+v, %v, want 1 move that was tried once, with the problem %q", moves, err, platform.ReasonUnanswered)
 			}
 			w.Fix()
 			syncAll(t, c)

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"net/http"
 	"net/netip"
 	"net/url"
 
@@ -98,9 +97,9 @@ type Server struct {
 
 // Response is one of a server's. Of a long body it has the beginning.
 type Response struct {
-	Status int // 0 if nothing answered
-	Header http.Header
-	Body   []byte
+	Status         int // 0 if nothing answered
+	Type, Location string
+	Body           []byte
 }
 
 // Directive is one of Lychgate's in a server's routes.

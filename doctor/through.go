@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"mime"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -118,10 +117,10 @@ func (c Config) checkPage(ctx context.Context, at platform.Location, page *url.U
 	}
 	got := server.Get(ctx, page)
 	var r Result
-	switch to, err := page.Parse(got.Header.Get("Location")); {
-	case got.Status == 0 || got.Status == http.StatusOK && len(got.Body) == 0:
+	switch to, err := page.Parse(got.Location); {
+	case got.Status == 0 || got.Status == 200 && len(got.Body) == 0:
 		r = fail("nothing answers "+page.Redacted(), "write reverse_proxy "+at.Found.Host+" behind the directives of this host")
-	case got.Status == http.StatusBadGateway, got.Status == http.StatusServiceUnavailable, got.Status == http.StatusGatewayTimeout:
+	case got.Status >= 502 && got.Status <= 504:
 		r = fail(fmt.Sprintf("%s is answered with %d, though its platform answers", page.Redacted(), got.Status), "write reverse_proxy "+at.Found.Host+" behind the directives of this host")
 	case got.Status >= 300 && got.Status < 400 && err == nil && to.Scheme == page.Scheme && to.Host == page.Host && to.Path == page.Path:
 		if page.Scheme != "https" || server.HTTPS != "" {
@@ -131,7 +130,7 @@ func (c Config) checkPage(ctx context.Context, at platform.Location, page *url.U
 		if server.TrustsProxies || server.TrustsUnix {
 			return nil // only the proxy itself can tell whether it is trusted
 		}
-		r = fail(fmt.Sprintf("%s redirects to itself, since the platform takes readers to come over HTTP: Caddy serves this host over HTTP, and trusts no proxy in front that says X-Forwarded-Proto: https", page.Redacted()),
+		r = fail(page.Redacted()+" redirects to itself, since the platform takes readers to come over HTTP: Caddy serves this host over HTTP, and trusts no proxy in front that says X-Forwarded-Proto: https",
 			"write "+page.Hostname()+" without http:// as the address of the server block; or if TLS ends before Caddy, write trusted_proxies with that proxy's addresses into the global option servers")
 	default:
 		return nil
@@ -141,16 +140,16 @@ func (c Config) checkPage(ctx context.Context, at platform.Location, page *url.U
 
 // isKept reports whether something in front lets in only whom the operator wants.
 func isKept(got Response) bool {
-	return got.Status == http.StatusUnauthorized || got.Status == http.StatusForbidden
+	return got.Status == 401 || got.Status == 403
 }
 
 // describe says what a response is, without its content.
 func describe(got Response) string {
-	kind, _, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
+	kind, _, err := mime.ParseMediaType(got.Type)
 	if err != nil {
 		kind = "without a type"
 	}
-	if to := got.Header.Get("Location"); to != "" && len(to) < 200 {
+	if to := got.Location; to != "" && len(to) < 200 {
 		return fmt.Sprintf("with %d, a redirect to %s", got.Status, to)
 	}
 	return fmt.Sprintf("with %d, %s", got.Status, kind)

@@ -109,7 +109,7 @@ func (s *Posts) sync(ctx context.Context, t work.Task) work.Result {
 	if err != nil {
 		s.logger.Warn("cannot sync event yet; retrying", zap.String("site", t.Site), zap.String("event", t.Key), zap.Error(err))
 		_, isRefused := errors.AsType[*platform.Refusal](err)
-		failed := work.Result{Outcome: work.Again, Reason: work.ReasonOf(err), IsUnanswered: !isRefused, IsUnasked: isUnasked}
+		failed := work.Result{Outcome: work.Again, Reason: platform.ReasonOf(err), IsUnanswered: !isRefused, IsUnasked: isUnasked}
 		if t.Since.IsZero() {
 			failed.Outcome, failed.At = work.Later, s.store.Now().Add(lateInterval)
 		}

@@ -62,7 +62,7 @@ func (l *labels) do(ctx context.Context, t work.Task) work.Result {
 	case err != nil:
 		l.logger.Warn("cannot label registrant yet; retrying", zap.String("site", t.Site), zap.Error(err))
 		_, isPlatforms := errors.AsType[*PlatformError](err)
-		return work.Result{Outcome: work.Again, Reason: work.ReasonOf(err), IsUnanswered: isPlatforms, IsUnasked: !isPlatforms}
+		return work.Result{Outcome: work.Again, Reason: platform.ReasonOf(err), IsUnanswered: isPlatforms, IsUnasked: !isPlatforms}
 	case id != "":
 		if err := l.changed(ctx, t.Site, id); err != nil { // a comparison finds it later
 			l.logger.Debug("cannot read labels of registrant", zap.String("site", t.Site), zap.Error(err))

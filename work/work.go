@@ -15,10 +15,7 @@ package work
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
-
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Kind is a kind of work.
@@ -45,24 +42,6 @@ type Kind struct {
 
 	// IsPersonal means that titles are names or emails, which the site's staff alone see.
 	IsPersonal bool
-}
-
-// Unanswered is the reason of a failure of which the platform itself says none, and KeyRejected that of one that only
-// the operator can end. Staff read them, who make nothing of "context deadline exceeded".
-const (
-	Unanswered  = "It does not answer as it should."
-	KeyRejected = "It does not take the key that Lychgate has for it: whoever runs Lychgate has to write the right one."
-)
-
-// ReasonOf is what staff are told of a failure.
-func ReasonOf(err error) string {
-	if refusal, ok := errors.AsType[*platform.Refusal](err); ok {
-		return refusal.Reason
-	}
-	if errors.Is(err, platform.ErrKeyRejected) {
-		return KeyRejected
-	}
-	return Unanswered
 }
 
 // Task is the work for one key of a site.

@@ -52,7 +52,7 @@ func (s routed) get(ctx context.Context, to *url.URL) doctor.Response {
 	}
 	w := &recorder{header: make(http.Header)}
 	s.server.ServeHTTP(w, r)
-	return doctor.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}
+	return doctor.Response{Status: w.status, Type: w.header.Get("Content-Type"), Location: w.header.Get("Location"), Body: w.body.Bytes()}
 }
 
 // gets reports whether a request arrives at a directive, or what it is answered.

@@ -19,7 +19,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // newsroom is a harness with two sections, whose first two slots are filled.
@@ -371,7 +370,7 @@ func TestPendingMoves(t *testing.T) {
 	if want := "Lead story is kept, and sent to Ghost as soon as it responds. Undo"; notice != want {
 		t.Errorf("%q, want %q", notice, want)
 	}
-	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + work.Unanswered + " The first"; !strings.HasPrefix(shown[0], want) {
+	if want := "Lead story Kept, and sent to Ghost as soon as it responds. " + platform.ReasonUnanswered + " The first"; !strings.HasPrefix(shown[0], want) {
 		t.Errorf("%q, want %q", shown[0], want)
 	}
 	h.Ghost.Fix()

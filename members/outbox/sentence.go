@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // sentences are what staff are told of problems of this package.
@@ -24,7 +23,7 @@ func Sentence(problem string) string {
 		return sentence
 	}
 	if strings.HasPrefix(problem, rejected) {
-		return work.KeyRejected
+		return platform.ReasonKeyRejected
 	}
 	_, reason, isRefusal := strings.Cut(problem, new(platform.Refusal).Error())
 	switch {
@@ -33,5 +32,5 @@ func Sentence(problem string) string {
 	case strings.HasPrefix(problem, awaited):
 		return "An earlier attempt had no response, and may still arrive."
 	}
-	return work.Unanswered
+	return platform.ReasonUnanswered
 }

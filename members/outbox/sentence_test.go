@@ -8,17 +8,16 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Staff are told in sentences why a write is pending, without the errors of networks and servers.
 func TestStaffReadWhyAWriteIsPending(t *testing.T) {
 	for problem, want := range map[string]string{
 		"": "",
-		"asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused": work.Unanswered,
-		"Ghost answers 503 InternalServerError":                              work.Unanswered,
-		context.DeadlineExceeded.Error():                                     work.Unanswered,
-		"the platform rejects the key: Ghost answers 401 UnauthorizedError":  work.KeyRejected,
+		"asking Ghost: dial tcp 127.0.0.1:2368: connect: connection refused": platform.ReasonUnanswered,
+		"Ghost answers 503 InternalServerError":                              platform.ReasonUnanswered,
+		context.DeadlineExceeded.Error():                                     platform.ReasonUnanswered,
+		"the platform rejects the key: Ghost answers 401 UnauthorizedError":  platform.ReasonKeyRejected,
 		errUnresponsive.Error():                                              "It has not answered lately, so this was not tried.",
 		errOverloaded.Error():                                                "Many platforms do not answer, so this was not tried yet.",
 		appliedAgain:                                                         "It has the write, and gets it once more, because an earlier attempt had no response.",
