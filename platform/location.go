@@ -31,8 +31,12 @@ type Location struct {
 	Told    []byte
 }
 
-// Staff is the address below which staff see the admin's path.
-func (l Location) Staff() *url.URL { return cmp.Or(l.Admin, l.Public) }
+// Staff is the address below which staff see the admin's path, with a path.
+func (l Location) Staff() *url.URL {
+	at := *cmp.Or(l.Admin, l.Public)
+	at.Path = cmp.Or(at.Path, "/")
+	return &at
+}
 
 // AdminProblem says what is wrong about the admin's address of the configuration, and how to fix
 // it; "" for nothing. The platform is reached all the same.

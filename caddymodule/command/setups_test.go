@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/checkout"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 )
 
@@ -126,5 +127,58 @@ func TestSetupsThatCannotWorkSaySo(t *testing.T) {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Who runs Ghost's own Docker setup copies examples/ghost-docker into it. With its snippets as they are, and a Ghost whose
+// admin has a domain of its own, nothing is left to fix but what needs the Internet.
+func TestGhostsDockerSetup(t *testing.T) {
+	t.Setenv("LYCHGATE_GHOST_URL", "https://daily.example")
+	t.Setenv("LYCHGATE_GHOST_ADMIN_URL", "https://admin.daily.example")
+	ghost := ghosttest.New(t)
+	ghost.Start()
+	for name, value := range map[string]string{
+		"DOMAIN": "daily.example", "ADMIN_DOMAIN": "admin.daily.example", "GHOST_ADMIN_KEY": ghost.Key, "XDG_DATA_HOME": t.TempDir(),
+	} {
+		t.Setenv(name, value)
+	}
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(checkout.Path("examples/ghost-docker/caddy"))); err != nil {
+		t.Fatalf("os.CopyFS: %v", err)
+	}
+	caddyfile, err := os.ReadFile(filepath.Join(folder, "Caddyfile"))
+	if err != nil {
+		t.Fatalf("os.ReadFile: %v", err)
+	}
+	onThisMachine := strings.NewReplacer("ghost:2368", strings.TrimPrefix(ghost.URL, "http://"), "\tlychgate {", "\tadmin off\n\tlychgate {")
+	files := map[string]string{ // of the setup
+		"Caddyfile":                 onThisMachine.Replace(string(caddyfile)),
+		"snippets/Logging":          "log {\noutput stdout\n}\n",
+		"snippets/TrafficAnalytics": "@analytics path_regexp analytics ^(.*)/\\.ghost/analytics(.*)$\nhandle @analytics {\nrewrite * {re.analytics.2}\nreverse_proxy traffic-analytics:3000\n}\n",
+		"snippets/ActivityPub":      "handle /.ghost/activitypub/* {\nreverse_proxy https://ap.example\n}\nhandle /.well-known/webfinger {\nreverse_proxy https://ap.example\n}\n",
+		"snippets/SecurityHeaders":  "header {\nContent-Security-Policy \"frame-ancestors 'self' {$ADMIN_DOMAIN:}\"\n}\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatalf("os.WriteFile: %v", err)
+		}
+	}
+	got := lychgate(t, folder, "doctor")
+	var lines []string
+	for line := range strings.Lines(got.Out) {
+		if !strings.Contains(line, "certificate of") && !strings.Contains(line, "store sqlite") && !strings.Contains(line, "resolver ") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	want := []string{
+		"ok       configuration: Caddyfile is valid.",
+		"ok       site daily: Ghost " + os.Getenv("LYCHGATE_GHOST_VERSION") + " answers and accepts the key.",
+		"warning  site daily, webhook events: are not registered yet. Start Caddy, which registers them, and run this again.",
+		"ok       site daily, through Caddy: its pages and its admin are reached.",
+		"ok       site daily, directives: get the requests that they answer.",
+		"ok       server srv0: takes the address of the connection for the reader's.",
+	}
+	if diff := cmp.Diff(want, lines[:len(lines)-1]); diff != "" || got.Err != "" {
+		t.Errorf("doctor (-want +got):\n%s\n%s", diff, got.Err)
 	}
 }
