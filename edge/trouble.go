@@ -27,6 +27,7 @@ func (u *Uses) troubleHere() []trouble.Source {
 		trouble.Known(trouble.WritesPaused, u.pausedSites()),
 		trouble.Known(trouble.KeysLocked, u.lockedSites()),
 		trouble.Known(trouble.CertificateFailing, u.sitesWithoutCertificate()),
+		trouble.Known(trouble.WebhookMissing, u.unheardSites()),
 	}
 }
 
@@ -50,6 +51,17 @@ func (u *Uses) pausedSites() map[string]trouble.Reason {
 		paused[name] = trouble.Reason{State: trouble.WritesPaused, Since: &when, ThisEdge: true, Problem: "the platform did not respond, so writes are queued without being tried, but for a probe now and then"}
 	}
 	return paused
+}
+
+// unheardSites are those whose webhook events do not arrive here.
+func (u *Uses) unheardSites() map[string]trouble.Reason {
+	unheard := make(map[string]trouble.Reason)
+	if serving := u.members.Serving(); serving != nil {
+		for name, since := range serving.inbound.Unheard() {
+			unheard[name] = trouble.Reason{State: trouble.WebhookMissing, Since: &since, ThisEdge: true, Problem: "the platform sends no webhook events of its changes, so it is asked for them every minute"}
+		}
+	}
+	return unheard
 }
 
 // sitesWithoutCertificate have a reason for the host that has failed for longest.

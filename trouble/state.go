@@ -30,7 +30,8 @@ const (
 	// had no response. Each edge knows it of itself alone.
 	WritesPaused State = "writes_paused"
 
-	// WebhookMissing means that the webhooks of the site could not be registered.
+	// WebhookMissing means that the webhooks of the site could not be registered, or that the platform sends
+	// none; each edge knows the latter of itself alone.
 	WebhookMissing State = "webhook_missing"
 
 	// ManifestFindings means that the manifest of a theme has findings.

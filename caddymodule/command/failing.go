@@ -27,10 +27,10 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer, labels []st
 		return err
 	}
 	sources := []trouble.Source{trouble.Known(trouble.KeysLocked, locked)}
-	for _, of := range []trouble.State{trouble.CertificateFailing, trouble.WritesPaused} {
+	for _, of := range []trouble.State{trouble.CertificateFailing, trouble.WritesPaused, trouble.WebhookMissing} {
 		reasons, err := s.running.inState(ctx, of)
 		if err != nil {
-			fmt.Fprintf(s.notes, "What an edge alone knows, hosts without a certificate and paused writes, is not included: %s.\n", printable(err.Error()))
+			fmt.Fprintf(s.notes, "What an edge alone knows, hosts without a certificate, paused writes and webhook events that do not arrive, is not included: %s.\n", printable(err.Error()))
 			break
 		}
 		sources = append(sources, trouble.Known(of, reasons))

@@ -14,7 +14,7 @@ import (
 // configuration and those in the store, those with a label alone if asked, and not what remains of sites that nobody serves.
 func TestSiteListFailing(t *testing.T) {
 	folder := t.TempDir()
-	const note = "What an edge alone knows, hosts without a certificate and paused writes, is not included: no Caddy with Lychgate runs on this machine at the admin address of this configuration.\n"
+	const note = "What an edge alone knows, hosts without a certificate, paused writes and webhook events that do not arrive, is not included: no Caddy with Lychgate runs on this machine at the admin address of this configuration.\n"
 	writeStoredConfig(t, folder, "secret "+firstSecret)
 	follow(t, folder, []command{
 		{"site add weekly --hosts weekly.example --platform ghost --url http://127.0.0.1:2368 --admin-key - --label acme", ghostKey, ran{"Site weekly is added, and live at weekly.example within two seconds.\n", "", 0}},

@@ -82,7 +82,7 @@ func (c *runningCaddy) isRunning(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// inState has the sites in a state, and why they are. Errors: errNotRunning, errNoAdminAPI, errNoToken.
+// inState has the sites that the running edge alone knows to be in a state, and why they are. Errors: errNotRunning, errNoAdminAPI, errNoToken.
 func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[string]trouble.Reason, error) {
 	if c.address == "" {
 		return nil, errNoAdminAPI
@@ -98,7 +98,7 @@ func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[strin
 		}
 		for _, site := range page.Sites {
 			for _, r := range site.Reasons {
-				if r.State == of {
+				if r.State == of && r.ThisEdge {
 					reasons[site.Name] = r
 				}
 			}

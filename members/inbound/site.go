@@ -193,6 +193,7 @@ type registered struct {
 
 	hasArrived atomic.Bool                     // an event, at this process
 	changed    atomic.Pointer[platform.Member] // the one that a count has seen to be changed since the last one, nil for none
+	unheard    atomic.Pointer[time.Time]       // since when it is known that no event comes, nil if it is not
 	missed     int                             // how often there were changes of which no event came, in a row
 
 	changes *changes      // those that are asked for, nil if they are not

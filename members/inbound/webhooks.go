@@ -208,8 +208,23 @@ func (s *site) noteMissed(c *changes) {
 		return
 	}
 	if s.webhook.missed++; s.webhook.missed > 1 {
+		now := s.Now()
+		s.webhook.unheard.CompareAndSwap(nil, &now)
 		s.warnings.Warn(s.name, "the platform sends no webhook events of its changes, so it is asked for them every minute; the doctor says why", zap.String("webhooks", s.Site.WebhookURL))
 	}
+}
+
+// Unheard lists the sites whose platforms send no events to this process, and since when that is known.
+func (s *Sync) Unheard() map[string]time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	unheard := make(map[string]time.Time)
+	for name, site := range s.sites {
+		if since := site.webhook.unheard.Load(); since != nil && !site.webhook.hasArrived.Load() {
+			unheard[name] = *since
+		}
+	}
+	return unheard
 }
 
 // catchUpOn refreshes the members that were changed, until it is done or its turn ends. It asks for

@@ -201,6 +201,9 @@ func TestChangesWithoutEvents(t *testing.T) {
 			t.Errorf("%d warnings after %d changes, want none for one, and one for more", got, i+1)
 		}
 	}
+	if unheard := sync.Unheard(); len(unheard) != 1 || unheard[membertest.Site].IsZero() {
+		t.Errorf("sites whose events do not arrive: %v, want %s", unheard, membertest.Site)
+	}
 	lists = 0
 	step()
 	if lists != 0 {
@@ -216,6 +219,9 @@ func TestChangesWithoutEvents(t *testing.T) {
 	step()
 	if lists != 0 {
 		t.Errorf("%d lists of changes of which events came, want 0", lists)
+	}
+	if unheard := sync.Unheard(); len(unheard) != 0 {
+		t.Errorf("sites whose events do not arrive, once one has: %v, want none", unheard)
 	}
 	change("e") // of which none comes
 	step()
