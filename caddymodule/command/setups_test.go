@@ -42,8 +42,8 @@ func (s setup) findings(t *testing.T, ghost *ghosttest.Process) (found []string)
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	got := lychgate(t, folder, "doctor")
-	if got.Err != "" {
-		t.Errorf("standard error: %s", got.Err)
+	if strings.Contains(got.Err, "{") { // a slow check is named there
+		t.Errorf("standard error has log lines: %s", got.Err)
 	}
 	for line := range strings.Lines(got.Out) {
 		if strings.HasPrefix(line, "ok ") || strings.Contains(line, "certificate of") || !strings.Contains(line, "site daily") && !strings.Contains(line, "configuration:") && !strings.Contains(line, "cannot listen") {
@@ -178,7 +178,7 @@ func TestGhostsDockerSetup(t *testing.T) {
 		"ok       site daily, directives: get the requests that they answer.",
 		"ok       server srv0: takes the address of the connection for the reader's.",
 	}
-	if diff := cmp.Diff(want, lines[:len(lines)-1]); diff != "" || got.Err != "" {
+	if diff := cmp.Diff(want, lines[:len(lines)-1]); diff != "" {
 		t.Errorf("doctor (-want +got):\n%s\n%s", diff, got.Err)
 	}
 }
