@@ -98,6 +98,7 @@ type Server struct {
 // Response is one of a server's. Of a long body it has the beginning.
 type Response struct {
 	Status         int // 0 if nothing answered
+	IsAborted      bool
 	Type, Location string
 	Body           []byte
 }
@@ -107,6 +108,7 @@ type Directive struct {
 	Name, At, Path string     // At is its line in a Caddyfile, or its place in JSON
 	Needs          [][]string // paths, of each of which one has to arrive
 	IsPartial      bool       // whether matchers of more than hosts and paths decide
+	IsForAll       bool       // whether it is for any host
 
 	Serves func(host string) bool                                  // whether the matchers of hosts let one through
 	Gets   func(ctx context.Context, to *url.URL) (bool, Response) // whether a request arrives at a directive of this name, or what it is answered

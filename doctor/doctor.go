@@ -87,7 +87,7 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 			if tester, ok := site.Platform.(platform.EventTester); ok && site.UsesEvents && found {
 				one(subject+", webhook events", func(context.Context) Result { return c.checkEvents(ctx, site, tester, opened) })
 			}
-			if at != nil && c.server(asciiOf(at.Public.Hostname())) != nil {
+			if at != nil && c.serverOf(site, ascii(at.Public.JoinPath("/"))) != nil {
 				one(subject+", through Caddy", func(ctx context.Context) Result { return c.checkThrough(ctx, site, *at) })
 			}
 		}

@@ -115,7 +115,7 @@ func write(p *config.Platform, address *url.URL) zap.Field {
 	return zap.String("write", p.Block()+" "+address.Redacted())
 }
 
-// checkKey warns of a key that the platform does not take, whatever the site uses it for. What is away will be asked again.
+// checkKey warns of a key that the platform does not take, whatever the site of the configuration uses it for.
 func checkKey(ctx context.Context, logger *zap.Logger, site *Site) {
 	examiner, ok := site.Platform.(platform.Examiner)
 	if !ok {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
@@ -29,13 +30,17 @@ type Files struct {
 	Names []string // from the theme's root on, with slashes
 
 	texts bytes.Buffer // of all, in lower case
-	isCut bool         // maxTexts was not enough
+	isCut bool         // not all could be read
 }
 
 // add adds a file.
 func (f *Files) add(name string, open func() (io.ReadCloser, error)) error {
 	f.Names = append(f.Names, name)
 	file, err := open()
+	if errors.Is(err, fs.ErrNotExist) { // a link to nothing
+		f.isCut = true
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
@@ -208,12 +213,15 @@ func CheckSlots(text []byte, files *Files) []manifest.Finding {
 	var findings []manifest.Finding
 	for _, slot := range manifest.SlotTags(text) {
 		identity := manifest.TagIdentity(slot.Name)
+		if strings.ContainsFunc(identity, func(r rune) bool { return r > unicode.MaxASCII }) { // Ghost alone knows its slug
+			continue
+		}
 		if bytes.Contains(files.texts.Bytes(), []byte(identity)) || bytes.Contains(files.texts.Bytes(), bytes.ToLower([]byte(slot.Name))) {
 			continue
 		}
 		findings = append(findings, manifest.Finding{
 			Field: slot.Field, Severity: manifest.Warning, Line: slot.Line, Column: slot.Column,
-			Message: fmt.Sprintf("no template of the theme asks for the tag %s, so readers do not see what editors put into the slot; ask for %s in a template, or take the slot out",
+			Message: fmt.Sprintf("no template of the theme has the tag %s; unless one puts it together from parts, readers do not see what editors put into the slot: ask for %s in a template, or take the slot out",
 				manifest.Quote(slot.Name), manifest.Quote("tag:"+identity)),
 		})
 	}

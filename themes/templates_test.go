@@ -184,7 +184,7 @@ func TestSlotsThatNoTemplateShowsAreReported(t *testing.T) {
 	if err := os.WriteFile(archive, zipped, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	const why = "no template of the theme asks for the tag %s, so readers do not see what editors put into the slot; ask for %s in a template, or take the slot out"
+	const why = "no template of the theme has the tag %s; unless one puts it together from parts, readers do not see what editors put into the slot: ask for %s in a template, or take the slot out"
 	files, err := Templates(archive, "lychgate-manifest.yaml")
 	if err != nil {
 		t.Fatalf("Templates: %v", err)

@@ -59,6 +59,31 @@ func (s *Service) Refresh(ctx context.Context, theme string) (Report, error) {
 	if !ok {
 		return Report{}, ErrNoRepository
 	}
+	return s.refresh(ctx, theme, source)
+}
+
+// firstTimeout bounds how long staff wait for a theme's first reading.
+const firstTimeout = 5 * time.Second
+
+// ReadFirst refreshes a theme with a repository that nobody has tried to read, since the platform had it before. It is tried
+// once, also if whoever caused it goes away; why it failed is kept with the theme.
+func (s *Service) ReadFirst(ctx context.Context, theme string) {
+	source, ok := s.Repositories[theme]
+	if !ok {
+		return
+	}
+	read, err := s.Read(ctx)
+	if _, isTried := read[theme]; isTried || err != nil {
+		return
+	}
+	_, _ = s.refresh(context.WithoutCancel(ctx), theme, func(ctx context.Context) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, firstTimeout)
+		defer cancel()
+		return source(ctx)
+	})
+}
+
+func (s *Service) refresh(ctx context.Context, theme string, source Source) (Report, error) {
 	report, err := s.Take(ctx, theme, source)
 	if unread, ok := errors.AsType[*unreadError](err); ok && ctx.Err() == nil {
 		if markErr := s.Store.MarkUnread(ctx, unread.seq, s.Site, theme, unread.problem.Error()); markErr != nil {

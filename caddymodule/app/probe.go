@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"net/url"
 
@@ -43,7 +44,7 @@ func (s routed) get(ctx context.Context, to *url.URL) doctor.Response {
 		Method: http.MethodGet, Host: to.Host, URL: &url.URL{Path: to.Path, RawQuery: to.RawQuery}, RequestURI: to.RequestURI(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: "127.0.0.1:1024", Body: http.NoBody,
 		Header: http.Header{"Accept": {"*/*"}, "User-Agent": {"lychgate-doctor"}},
-	}).WithContext(ctx)
+	}).WithContext(context.WithValue(ctx, http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443}))
 	switch {
 	case s.isHTTPS:
 		r.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: to.Hostname()}
@@ -51,8 +52,17 @@ func (s routed) get(ctx context.Context, to *url.URL) doctor.Response {
 		r.Header.Set("X-Forwarded-Proto", "https")
 	}
 	w := &recorder{header: make(http.Header)}
-	s.server.ServeHTTP(w, r)
+	if !s.serve(w, r) {
+		return doctor.Response{IsAborted: true}
+	}
 	return doctor.Response{Status: w.status, Type: w.header.Get("Content-Type"), Location: w.header.Get("Location"), Body: w.body.Bytes()}
+}
+
+// serve reports whether the request was not aborted. A server has only that end then, as is meant by abort.
+func (s routed) serve(w http.ResponseWriter, r *http.Request) (isServed bool) {
+	defer func() { isServed = recover() == nil }()
+	s.server.ServeHTTP(w, r)
+	return true
 }
 
 // gets reports whether a request arrives at a directive, or what it is answered.

@@ -25,7 +25,9 @@ Checks the configuration, whether each DNS server answers, whether the store can
 written and has room, and whether Redis answers. If Caddy runs, for which sites it
 could get no certificate. Of each Ghost: whether it answers,
 accepts its key and is the publication of the site's hosts, and whether its webhook
-events arrive. Then whether the repositories of themes can be read, and whether
+events arrive. By the routes of the configuration, also while Caddy does not run:
+whether Ghost's pages and its admin are reached, and each directive gets its requests.
+These go through all handlers, and to what they proxy. Then whether the repositories of themes can be read, and whether
 proxies are trusted.
 
 Run it as the user that Caddy runs as, and with the same environment. To try the

@@ -18,6 +18,7 @@ import (
 // setup is a Caddyfile for a publication at daily.example.
 type setup struct {
 	name, global, platform, block string
+	auth                          string   // a server that redirects to another host
 	upstream                      string   // default: Ghost
 	want                          []string // findings of doctor about the site, and warnings of its configuration; "{ghost}" is Ghost's address
 }
@@ -35,6 +36,7 @@ func (s setup) findings(t *testing.T, ghost *ghosttest.Process) (found []string)
 	at := strings.TrimPrefix(ghost.URL, "http://")
 	caddyfile := fmt.Sprintf("{\nstorage file_system data\nadmin off\nhttp_port 8081\nhttps_port 8443\n%s\nlychgate {\nstore sqlite lychgate.db\nsite daily {\nhosts daily.example\nplatform ghost %s {\nadmin_key %s\nwebhooks off\n%s\n}\n}\n}\n}\n%s",
 		s.global, ghost.URL, ghost.Key, s.platform, strings.ReplaceAll(s.block, "{ghost}", at))
+	caddyfile = strings.ReplaceAll(caddyfile, "{auth}", s.auth)
 	if s.upstream != "" {
 		caddyfile = strings.ReplaceAll(caddyfile, "reverse_proxy "+at, "reverse_proxy "+s.upstream)
 	}
@@ -62,9 +64,21 @@ func TestSetupsThatCannotWorkSaySo(t *testing.T) {
 	ghost.Start()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "another server") }))
 	defer other.Close()
+	signIn := httptest.NewServer(http.RedirectHandler("https://auth.example/login", http.StatusFound))
+	defer signIn.Close()
 	for _, test := range []setup{
 		{name: "all is well", block: "daily.example {\n" + allDirectives + proxied + "}\n"},
 		{name: "all is well in blocks", block: "daily.example {\nmembers_api\nhandle /ghost/* {\n" + allButMembers + proxied + "}\nhandle {\nreverse_proxy {ghost}\n}\n}\n"},
+		{name: "a proxy that only its own requests show to be trusted", global: "servers {\ntrusted_proxies static 192.0.2.0/24\ntrusted_proxies_strict\n}", block: "http://daily.example {\n" + allDirectives + proxied + "}\n"},
+		{name: "an admin for some addresses", block: "daily.example {\n@blocked {\npath /ghost/*\nnot remote_ip 203.0.113.0/24\n}\nabort @blocked\nheader X-Edge {http.request.local.host}\n" + allDirectives + proxied + "}\n"},
+		{name: "an admin that seems not to be there", block: "daily.example {\n@blocked {\npath /ghost/*\nnot remote_ip 203.0.113.0/24\n}\nroute {\nrespond @blocked 404\n" + allDirectives + proxied + "}\n}\n"},
+		{name: "a sign-in in front", block: "daily.example {\nroute {\nforward_auth /ghost/* {auth} {\nuri /verify\n}\n" + allDirectives + proxied + "}\n}\n"},
+		{name: "a pattern of hosts", block: "*.example {\n@daily host daily.example\nmembers_api @daily\ntheme_manifest @daily\nstaff_desk @daily\n" + proxied + "}\n"},
+		{name: "a port for the CRM", block: "daily.example {\n" + proxied + "}\n:8090 {\nmembers_api\n}\n"},
+		{
+			name: "another path on another host", block: "daily.example {\nhandle /ghost/* {\nevents_api\ntheme_manifest\n" + proxied + "}\n" + proxied + "}\nweekly.example {\nevents_api {\npath /blog/ghost/lychgate/events\n}\n" + proxied + "}\n",
+			want: []string{"warning  configuration: no site has the host of a server block, so its directives serve nothing there: add the host to the site's hosts (host: weekly.example, directives: [events_api], hosts of sites: [daily.example])."},
+		},
 		{
 			name: "handle_path", block: "daily.example {\nhandle_path /ghost/* {\n" + allDirectives + proxied + "}\n" + proxied + "}\n",
 			want: []string{
@@ -123,6 +137,7 @@ func TestSetupsThatCannotWorkSaySo(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			test.auth = strings.TrimPrefix(signIn.URL, "http://")
 			if diff := cmp.Diff(test.want, test.findings(t, ghost)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}

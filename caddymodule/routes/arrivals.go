@@ -87,7 +87,9 @@ func (all *reading) follow(routes caddyhttp.RouteList, around arrival) (ends []a
 				here.paths, around.paths = nil, nil
 				here.rewritten, around.rewritten = true, true
 				here.stripped = strippedBy(handler)
-				around.stripped = here.stripped
+				if len(matchersOf(route)) == 0 { // else the rest has its paths
+					around.stripped = here.stripped
+				}
 			case "subroute":
 				var subroute caddyhttp.Subroute
 				if json.Unmarshal(handler, &subroute) == nil {
@@ -123,15 +125,18 @@ func (all *reading) follow(routes caddyhttp.RouteList, around arrival) (ends []a
 
 // passing are Caddy's handlers that answer nothing.
 var passing = []string{
-	"authentication", "encode", "headers", "intercept", "invoke", "log_append", "map", "push", "request_body", "templates", "tracing", "vars",
+	"authentication", "encode", "headers", "intercept", "log_append", "map", "push", "request_body", "templates", "tracing", "vars",
 }
 
 // answers reports whether a handler answers each request.
 func answers(name string, handler json.RawMessage) bool {
 	var of struct {
-		PassThru bool `json:"pass_thru"`
+		PassThru       bool `json:"pass_thru"`
+		HandleResponse []struct {
+			Routes []json.RawMessage `json:"routes"`
+		} `json:"handle_response"` // as forward_auth has, which goes on
 	}
-	return slices.Contains([]string{"error", "file_server", "reverse_proxy", "static_response"}, name) && json.Unmarshal(handler, &of) == nil && !of.PassThru
+	return slices.Contains([]string{"error", "file_server", "reverse_proxy", "static_response"}, name) && json.Unmarshal(handler, &of) == nil && !of.PassThru && len(of.HandleResponse) == 0
 }
 
 // seeHandler notes that something else may answer for some hosts, nil for all.

@@ -24,13 +24,10 @@ func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 	return slices.Concat(warnOfMatchers(all, of), warnOfTaken(all, of), warnOfStripped(all), s.warnOfNothingBehind(of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
 }
 
-// Directives lists the directives of a server for the doctor, each line once.
+// Directives lists the directives of a server for the doctor.
 func (s Servers) Directives(server string, of *config.Config) (list []doctor.Directive) {
 	for _, a := range s[server].arrivals {
-		if slices.ContainsFunc(list, func(d doctor.Directive) bool { return d.At == a.at && d.Name == a.name }) {
-			continue
-		}
-		d := doctor.Directive{Name: a.name, At: a.at, Path: a.routing.Path, IsPartial: a.isPartial, Serves: a.serves}
+		d := doctor.Directive{Name: a.name, At: a.at, Path: a.routing.Path, IsPartial: a.isPartial, IsForAll: a.hosts == nil, Serves: a.serves}
 		for _, need := range a.directive.Routing(of).Needs {
 			d.Needs = append(d.Needs, need.Paths)
 		}
@@ -181,8 +178,11 @@ func (s Servers) warnOfNothingBehind(all *config.Config) (warnings []config.Warn
 	warned := make(map[string]bool) // by hosts
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		of := s[name]
+		patterns := slices.DeleteFunc(slices.Collect(maps.Keys(of.answers)), func(host string) bool { return !strings.Contains(host, "*") })
 		for _, arrival := range of.arrivals {
-			isAnswered := func(host string) bool { return of.answers[host] || strings.Contains(host, "*") }
+			isAnswered := func(host string) bool {
+				return of.answers[host] || strings.Contains(host, "*") || slices.ContainsFunc(patterns, func(pattern string) bool { return MatchesHost(pattern, host) })
+			}
 			hosts := strings.Join(arrival.hosts, " ")
 			if arrival.routing.AdminPath == "" || warned[hosts] || of.answers[""] || slices.ContainsFunc(arrival.hosts, isAnswered) || arrival.hosts == nil && len(of.answers) > 0 {
 				continue

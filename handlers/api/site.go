@@ -102,7 +102,9 @@ func (s *Site) Installed(ctx context.Context, visitor platform.Visitor) ([]platf
 			s.active.mu.Lock()
 			s.active.name, s.active.since = theme.Name, time.Now()
 			s.active.mu.Unlock()
-			s.readFirst(ctx, theme.Name)
+			if service, err := s.Themes(); err == nil {
+				service.ReadFirst(ctx, theme.Name)
+			}
 		}
 	}
 	return list, nil
@@ -116,20 +118,6 @@ func (s *Site) HasRead(ctx context.Context, theme string) (bool, error) {
 	}
 	read, err := service.Read(ctx)
 	return read[theme], err
-}
-
-// readFirst reads the manifest of a theme from its repository, if nobody ever tried: the theme was on the platform before.
-// A failure is kept with the theme.
-func (s *Site) readFirst(ctx context.Context, theme string) {
-	service, err := s.Themes()
-	if err != nil || service.Repositories[theme] == nil {
-		return
-	}
-	if read, err := service.Read(ctx); err == nil {
-		if _, isTried := read[theme]; !isTried {
-			_, _ = service.Refresh(ctx, theme)
-		}
-	}
 }
 
 var errNoActive = errors.New("no theme is active")
