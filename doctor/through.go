@@ -107,7 +107,7 @@ func (c Config) tryFor(ctx context.Context, site Site, of [2]string, paths []str
 
 // checkThrough asks for the front page as a reader, and for the admin's API as staff.
 func (c Config) checkThrough(ctx context.Context, site Site, at platform.Location) Result {
-	const unknown = "whether its pages are reached only a request through the proxy in front tells"
+	const unknown = "its pages are not judged, since the server trusts a proxy in front whose address this request does not have"
 	switch r, isKnown := c.checkPage(ctx, at, ascii(at.Public.JoinPath("/"))); {
 	case r != nil:
 		return *r
@@ -136,7 +136,8 @@ func (c Config) checkThrough(ctx context.Context, site Site, at platform.Locatio
 	return ok("its pages and its admin are reached")
 }
 
-// checkPage looks for what is wrong with any page of the platform's. It is not known where only a proxy in front can tell.
+// checkPage looks for what is wrong with any page of the platform's. isKnown is false where it depends on the address of a
+// trusted proxy.
 func (c Config) checkPage(ctx context.Context, at platform.Location, page *url.URL) (found *Result, isKnown bool) {
 	server := c.server(page)
 	got := server.Get(ctx, page)

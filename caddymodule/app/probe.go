@@ -58,7 +58,8 @@ func (s routed) get(ctx context.Context, to *url.URL) doctor.Response {
 	return doctor.Response{Status: w.status, Type: w.header.Get("Content-Type"), Location: w.header.Get("Location"), Body: w.body.Bytes()}
 }
 
-// serve reports whether the request was not aborted. A server has only that end then, as is meant by abort.
+// serve reports whether the handlers returned. They panic with http.ErrAbortHandler to end a connection, which net/http
+// recovers from elsewhere.
 func (s routed) serve(w http.ResponseWriter, r *http.Request) (isServed bool) {
 	defer func() { isServed = recover() == nil }()
 	s.server.ServeHTTP(w, r)
