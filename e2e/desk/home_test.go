@@ -21,8 +21,7 @@ func TestAtHome(t *testing.T) {
 		t.Fatalf("naming the publication: got %d %s, want 200", status, body)
 	}
 
-	p.Do("location.hash = '#/posts'")
-	p.Until("location.hash === '#/posts' && document.querySelector('[data-lychgate=Events] a')")
+	openScreen(p, "#/posts", "document.querySelector('[data-lychgate=Events] a')")
 	p.Do("document.querySelector('[data-lychgate=Events] a').click()")
 	p.Until("text(document.querySelector('h1')) === 'Events' && document.readyState === 'complete'") // with its script
 	if got := browser.JS[string](p, "text(document.querySelector('header .site'))"); got != title {
