@@ -5,12 +5,37 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/test/checkout"
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 )
+
+// markup is what web/desk/admin.js looks for in Ghost's admin under a name.
+func markup(t testing.TB, name string) string {
+	t.Helper()
+	script, err := os.ReadFile(checkout.Path("web/desk/admin.js"))
+	if err != nil {
+		t.Fatalf("os.ReadFile: %v", err)
+	}
+	found := regexp.MustCompile(`(?m)^\t\t` + name + `: '(.*)',`).FindSubmatch(script)
+	if found == nil {
+		t.Fatalf("web/desk/admin.js looks for no %s", name)
+	}
+	return string(found[1])
+}
+
+// hasMarkup waits for what web/desk/admin.js looks for, and fails with what Ghost's admin has not any more.
+func hasMarkup(p *browser.Page, names ...string) {
+	p.T.Helper()
+	for _, name := range names {
+		p.Until(fmt.Sprintf("document.querySelector(%q) /* what web/desk/admin.js takes for %s */", markup(p.T, name), name))
+	}
+}
 
 const underPosts = ".gh-nav-list-posts .gh-nav-view-list a, #posts-submenu a"
 
@@ -38,8 +63,7 @@ var ourEntries = []string{curationEntry, "Events"}
 
 const themesScreen = "#/settings/design/change-theme"
 
-// openScreen goes to a screen of Ghost's admin until something is so. The admin goes to its first screen by
-// itself after a sign-in, when it has loaded, which may be after the test went elsewhere.
+// openScreen goes to a screen of Ghost's admin until something is so there.
 func openScreen(p *browser.Page, hash, until string) {
 	p.Until(fmt.Sprintf("location.hash.startsWith(%[1]q) ? %[2]s : void (location.hash = %[1]q)", hash, until))
 }
@@ -76,6 +100,7 @@ func TestGhostAdmin(t *testing.T) {
 	s := newSite(t, "", withRepositories)
 
 	p := s.signIn(owner)
+	hasMarkup(p, "list", "expander", "posts")
 	hasEntry(t, p) // while the theme has no manifest
 	upload(p, "nightly", themeZip(t, cleanManifest), false)
 	confirm(p, "Activate")
@@ -84,6 +109,7 @@ func TestGhostAdmin(t *testing.T) {
 	upload(p, "daily", themeZip(t, ""), false)
 	confirm(p, "Close")
 
+	hasMarkup(p, "theme")
 	s.readManifests(p, git)
 	s.findEntries(p)
 
@@ -179,7 +205,6 @@ func (s *site) findEntries(p *browser.Page) {
 	p.Must(p.Navigate(s.base + "/ghost/?again#/posts"))
 	p.Until("!!find('a', 'Homepage Curation')")
 	hasEntry(s.t, p, ourEntries...)
-	const expander = ".gh-nav-button-expand, [aria-controls=posts-submenu]"
 	// toggle presses the expander until something is so. The admin keeps what is expanded with
 	// its user, and a user who comes after a click takes that back; so it is pressed again.
 	toggle := func(until string) {
@@ -188,9 +213,9 @@ func (s *site) findEntries(p *browser.Page) {
 			if (%s) return true;
 			if (Date.now() - (window.pressed ?? 0) > 5000) {
 				window.pressed = Date.now();
-				document.querySelector('%s')?.click();
+				document.querySelector(%q)?.click();
 			}
-		})()`, until, expander))
+		})()`, until, markup(s.t, "expander")))
 		p.Do("delete window.pressed")
 	}
 	// opened waits for something that is so while the list is open, and opens it only if it stays
@@ -215,6 +240,13 @@ func (s *site) findEntries(p *browser.Page) {
 		return left.every(x => Math.abs(x - left[0]) < 1);
 	})()`))
 	p.Picture("ghost-admin-posts")
+
+	// A Ghost that calls its list otherwise has the entries where Posts is.
+	p.Do("const query = document.querySelector.bind(document); document.querySelector = what => %s.includes(what) ? null : query(what)", "["+quote(markup(s.t, "list"))+","+quote(markup(s.t, "expander"))+"]")
+	p.Do("document.body.append(document.createElement('i'))")
+	p.Until(fmt.Sprintf("JSON.stringify([...document.querySelector(%q).closest('ul').children].slice(-2).map(text)) === JSON.stringify(%s)", markup(s.t, "posts"), `["Homepage Curation", "Events"]`))
+	p.Do("delete document.querySelector; document.body.append(document.createElement('i'))")
+	hasEntry(s.t, p, ourEntries...)
 	click(p, "a", curationEntry)
 	p.Until("location.pathname === '/ghost/lychgate/desk/curation' && text(document.querySelector('h1')) === 'Homepage Curation'")
 }

@@ -116,14 +116,15 @@ func (s *site) open(path string) *browser.Page {
 	return browser.Open(s.t, harness.Engine, s.base+path, browser.Look{Width: 1280, Height: 900}, helpers)
 }
 
-// signIn signs one of the staff in on Ghost's own page.
+// signIn signs one of the staff in on Ghost's own page, and returns when the admin has gone to the first screen that
+// it shows them. Until then it would leave any other screen again.
 func (s *site) signIn(email string) *browser.Page {
 	s.t.Helper()
 	p := s.open("/ghost/")
 	p.Until("seen(document.querySelector('input[name=identification]'))")
 	p.Keys("input[name=identification]", email)
 	p.Keys("input[name=password]", password+"\r")
-	p.Until("!document.querySelector('input[name=identification]') && !/signin/.test(location.hash) && performance.getEntriesByType('resource').some(entry => /\\/admin\\/config\\/$/.test(entry.name))")
+	p.Until("/^#\\/(dashboard|analytics|site|posts)/.test(location.hash) && find('a[href^=\"#/posts\"]') && performance.getEntriesByType('resource').some(entry => /\\/admin\\/config\\/$/.test(entry.name))")
 	return p
 }
 

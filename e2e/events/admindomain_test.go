@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,10 +30,11 @@ import (
 // adminDomain has a block for readers and one for staff, each with what is used there alone.
 const adminDomain = `{
 	{{global}}
+	{{servers}}
 	lychgate {
 		store sqlite {{store}}
 		site daily {
-			hosts daily.localhost admin.localhost
+			hosts {{readers}} {{staff}}
 			platform ghost {{ghost}} {
 				{{admin_url}}
 				admin_key {{key}}
@@ -45,7 +47,7 @@ const adminDomain = `{
 	}
 }
 
-http://daily.localhost:{{port}} {
+http://{{readers}}:{{port}} {
 	inbox_provider {
 		path {{path}}/ghost/inbox-provider
 	}
@@ -59,7 +61,7 @@ http://daily.localhost:{{port}} {
 	reverse_proxy {{upstream}}
 }
 
-http://admin.localhost:{{port}} {
+http://{{staff}}:{{port}} {
 	theme_manifest {
 		path {{path}}/ghost
 	}
@@ -72,35 +74,66 @@ http://admin.localhost:{{port}} {
 
 const crmKey = "a-key-of-the-crm-that-is-long-enough"
 
+// tlsInFront ends TLS before the edge, as a CDN does.
+const tlsInFront = `{
+	{{global}}
+	skip_install_trust
+}
+
+https://{{readers}}:{{port}}, https://{{staff}}:{{port}} {
+	tls internal
+	reverse_proxy 127.0.0.1:{{edge}}
+}
+`
+
+// hosts are where readers and staff find a Ghost, and the path that both have.
+type hosts struct {
+	readers, staff, path string
+	tls                  bool // ends before the edge
+}
+
+var separateHosts = hosts{readers: "daily.localhost", staff: "admin.localhost"}
+
 // ownAdmin is a site whose staff have a host of their own.
 type ownAdmin struct {
 	*site
-	port   string
-	values caddytest.Values
-	edge   *caddytest.Edge
+	readers string // the origin
+	values  caddytest.Values
+	edge    *caddytest.Edge
 }
 
-func newOwnAdmin(t *testing.T, path string) *ownAdmin {
+func newOwnAdmin(t *testing.T, at hosts) *ownAdmin {
 	t.Helper()
 	harness.NeedBrowser(t)
 	installed(t)
-	jar, err := cookiejar.New(nil)
 	port := freeport.New(t)
+	scheme, public, servers := "http://", port, ""
+	if at.tls {
+		scheme, public, servers = "https://", freeport.New(t), "servers {\ntrusted_proxies static private_ranges\n}"
+		caddytest.New(t, tlsInFront, caddytest.Values{"port": public, "edge": port, "readers": at.readers, "staff": at.staff})
+	}
 	to := &net.Dialer{}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return to.DialContext(ctx, "tcp4", "127.0.0.1:"+public) // which browsers know for each localhost
+		},
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // Caddy's own authority, which is new
+	}
+	jar, err := cookiejar.New(nil)
+	origins := struct{ readers, staff string }{scheme + at.readers + ":" + public, scheme + at.staff + ":" + public}
 	s := &site{
-		t: t, base: "http://daily.localhost:" + port + path, admin: "http://admin.localhost:" + port + path, origin: "http://admin.localhost:" + port,
+		t: t, base: origins.readers + at.path, admin: origins.staff + at.path, origin: origins.staff,
 		store: filepath.Join(t.TempDir(), "lychgate.db"), ghost: ghosttest.New(t),
-		client: &http.Client{Jar: must(t, jar, err), Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return to.DialContext(ctx, "tcp4", "127.0.0.1:"+port) // which browsers know for each localhost
-		}}},
+		client: &http.Client{Jar: must(t, jar, err), Transport: transport},
 	}
 	t.Cleanup(s.client.CloseIdleConnections)
 	t.Setenv("LYCHGATE_GHOST_URL", s.base)
 	t.Setenv("LYCHGATE_GHOST_ADMIN_URL", s.origin)
 	s.ghost.Start()
-	o := &ownAdmin{site: s, port: port, values: caddytest.Values{
-		"port": port, "path": path, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key, "crm": crmKey,
-		"upstream": strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
+	o := &ownAdmin{site: s, readers: origins.readers, values: caddytest.Values{
+		"port": port, "path": at.path, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key, "crm": crmKey,
+		"upstream": strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), at.path),
+		"readers":  at.readers, "staff": at.staff, "servers": servers,
 	}}
 	o.start("admin_url " + s.origin)
 	return o
@@ -162,7 +195,7 @@ func (o *ownAdmin) doctor() (findings []string) {
 func TestAdminAtItsOwnHost(t *testing.T) {
 	box, smtp := mailbox.Start(t)
 	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
-	o := newOwnAdmin(t, "")
+	o := newOwnAdmin(t, separateHosts)
 	diff(t, "the doctor's findings", []string(nil), o.doctor())
 	o.signIn()
 	o.uploadTheme()
@@ -279,23 +312,46 @@ func (o *ownAdmin) checksIn(e event) {
 	})
 }
 
-// Nobody has to write where the admin is: Ghost tells, and the log and the doctor say what to write. In a
-// subdirectory it is the same.
-func TestAdminAtItsOwnHostIsFound(t *testing.T) {
-	_, smtp := mailbox.Start(t)
-	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
-	o := newOwnAdmin(t, "/blog")
-	o.start("")
+// serves is all that a reader and a CRM need, and staff without a browser.
+func (o *ownAdmin) serves() {
+	o.t.Helper()
 	o.signIn()
 	o.takesMembers("jane")
 	o.uploadTheme()
 	event := o.publish("webinar", map[string]any{
 		"name": "Party", "slug": "party", "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_zone": "Europe/Berlin", "speaker": "Ada", "access": "free",
 	})
-	status, body := o.atReaders("POST", "/ghost/lychgate/events/"+event.slug()+"/registration", `{"email": "john@example.com"}`, "Content-Type", "application/json", "Origin", "http://daily.localhost:"+o.port, "Sec-Fetch-Site", "same-origin")
+	status, body := o.atReaders("POST", "/ghost/lychgate/events/"+event.slug()+"/registration", `{"email": "john@example.com"}`, "Content-Type", "application/json", "Origin", o.readers, "Sec-Fetch-Site", "same-origin")
 	if status != http.StatusAccepted {
-		t.Errorf("a mail to a guest: %d %s", status, body)
+		o.t.Errorf("a mail to a guest: %d %s", status, body)
 	}
+}
+
+// A publication may be at www, its admin at an address that only its staff reach, and TLS may end before Caddy.
+func TestAdminAtOtherPlaces(t *testing.T) {
+	for name, at := range map[string]hosts{
+		"www, and staff at a private address":         {readers: "www.localhost", staff: "127.0.0.1"},
+		"TLS ends before the edge, in subdirectories": {readers: "daily.localhost", staff: "admin.localhost", path: "/blog", tls: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, smtp := mailbox.Start(t)
+			t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+			o := newOwnAdmin(t, at)
+			o.serves()
+			o.lookups()
+			diff(t, "the doctor's findings", []string(nil), o.doctor())
+		})
+	}
+}
+
+// Nobody has to write where the admin is: Ghost tells, and the log and the doctor say what to write. In a
+// subdirectory it is the same.
+func TestAdminAtItsOwnHostIsFound(t *testing.T) {
+	_, smtp := mailbox.Start(t)
+	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+	o := newOwnAdmin(t, hosts{readers: separateHosts.readers, staff: separateHosts.staff, path: "/blog"})
+	o.start("")
+	o.serves()
 	const found = "its admin is at another host, as it says when it is asked"
 	write := "write admin_url " + o.admin + " into its block"
 	diff(t, "the doctor's findings", []string{"site daily " + version() + " answers and accepts the key, but " + found + ": " + write}, o.doctor())

@@ -58,8 +58,17 @@
 		schedule();
 	};
 
-	// The list under Posts has one selector in Ghost 5, and another one in Ghost 6.
-	const viewsOfPosts = () => document.querySelector('.gh-nav-list-posts .gh-nav-view-list') ?? document.querySelector('#posts-submenu > :first-child');
+	// markup is what of Ghost's admin is looked for: in Ghost 5, and in Ghost 6.
+	const markup = {
+		list: '.gh-nav-list-posts .gh-nav-view-list, #posts-submenu > :first-child', // under Posts
+		expander: '.gh-nav-button-expand, [aria-controls=posts-submenu]', // of that list
+		posts: 'ul > li > a[href="#/posts/"]',
+		theme: '[data-testid=theme-list-item] [id^=theme-]',
+	};
+
+	// listOfEntries is the list under Posts. Where the admin has none that is known, so that nobody could find
+	// the desk, it is the one that Posts is in; but not while that under Posts is only collapsed.
+	const listOfEntries = () => document.querySelector(markup.list) ?? (document.querySelector(markup.expander) ? null : document.querySelector(markup.posts)?.closest('ul'));
 
 	// keptOfLinks are the attributes with which the admin's own entries are styled.
 	const keptOfLinks = ['class', 'data-sidebar', 'data-size', 'data-active'];
@@ -88,8 +97,11 @@
 	// showEntries puts the entries under Posts, behind the admin's own and in their order, or takes them away.
 	// Ghost 6.65 takes its own away while the list is collapsed, so that nobody gets there by keyboard.
 	const showEntries = () => {
-		const list = viewsOfPosts();
+		const list = listOfEntries();
 		if (!list) return;
+		for (const entry of document.querySelectorAll('li[data-lychgate]')) {
+			if (entry.parentElement !== list) entry.remove();
+		}
 		const item = list.querySelector(':scope > li:not([data-lychgate])'), like = item?.querySelector('a'), entries = [];
 		for (const [text, address] of Object.entries(pages)) {
 			let entry = list.querySelector(`:scope > [data-lychgate="${text}"]`);
@@ -111,11 +123,9 @@
 	// showThemes puts what is known of each theme into the list of those installed.
 	let listed = '';
 	const showThemes = () => {
-		const items = location.hash.startsWith('#/settings') ? document.querySelectorAll('[data-testid="theme-list-item"]') : [];
+		const places = location.hash.startsWith('#/settings') ? document.querySelectorAll(markup.theme) : [];
 		let names = '';
-		for (const item of items) {
-			const place = item.querySelector('[id^="theme-"]');
-			if (!place) continue;
+		for (const place of places) {
 			const name = place.id.slice('theme-'.length), theme = themes.get(name);
 			names += name + '\n';
 			let box = place.querySelector(':scope > .lychgate-theme');

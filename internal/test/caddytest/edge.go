@@ -256,9 +256,30 @@ func (e *Edge) Reload(ctx context.Context) error {
 // Admin makes a client of the admin API at a Unix socket. It keeps no connection, since a reload ends
 // those of the server before.
 func Admin(socket string) *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Client{Transport: admin{&http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	}}}}
+}
+
+// admin sends a request that does the same twice again if the server of before a reload took and did not read it:
+// both listen at one socket for a moment, and a server that shuts down closes connections that have sent nothing yet.
+type admin struct{ *http.Transport }
+
+func (a admin) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.Transport.RoundTrip(request)
+	isRepeatable := request.Method == http.MethodGet || request.URL.Path == "/load" && request.GetBody != nil
+	for tries := 1; tries < 4 && isRepeatable && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)); tries++ {
+		if request.GetBody != nil {
+			body, bodyErr := request.GetBody()
+			if bodyErr != nil {
+				return nil, bodyErr
+			}
+			request = request.Clone(request.Context())
+			request.Body = body
+		}
+		response, err = a.Transport.RoundTrip(request)
+	}
+	return response, err
 }
 
 // ShowLog ends a failed test's output with the last lines of a server's log.
