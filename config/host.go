@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/net/idna"
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 )
 
 // parseHost checks a host name of the configuration, and returns it as it
@@ -28,9 +28,9 @@ func parseHost(s string) (string, error) {
 	}
 	host, err := strings.ToLower(strings.TrimSuffix(s, ".")), error(nil)
 	if strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) {
-		host, err = idna.Lookup.ToASCII(host)
+		host, err = hostname.ToASCII(host)
 	}
-	if err != nil || len(host) > 253 || !hostName.MatchString(host) {
+	if err != nil || len(host) > hostname.MaxLength || !hostName.MatchString(host) {
 		return "", wrongHost(s, "is not a host name, such as news.example.com")
 	}
 	return host, nil

@@ -44,6 +44,9 @@ var (
 // Replace fills in placeholders, and trims the space around the value. An error is a
 // *Mistake in the option of that name, empty for the argument of a block.
 func (p Placeholders) Replace(option, text string) (string, error) {
+	if p.Replacer == nil || !strings.Contains(text, "{") { // all of sites in the store, and most other values
+		return strings.TrimSpace(text), nil
+	}
 	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
 		if found, known := p.GetString(match[1]); known && found == "" {
 			return "", &Mistake{Option: option, Text: match[0] + " is not set, or empty: set it where Caddy runs, and where commands do"}
@@ -51,9 +54,6 @@ func (p Placeholders) Replace(option, text string) (string, error) {
 	}
 	if err := p.checkKnown(option, text); err != nil {
 		return "", err
-	}
-	if !strings.Contains(text, "{") { // most values, and all of sites in the store
-		return strings.TrimSpace(text), nil
 	}
 	replaced, err := p.ReplaceOrErr(text, true, true)
 	if err != nil {

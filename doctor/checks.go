@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize/english"
-	"golang.org/x/net/idna"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 	"github.com/lychgate/caddy-lychgate/internal/redis"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -110,7 +110,7 @@ func (c Config) outside(folder string, site Site) *Directive {
 
 // asciiOf is a host as the site's hosts are.
 func asciiOf(host string) string {
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+	if ascii, err := hostname.ToASCII(host); err == nil {
 		return ascii
 	}
 	return host

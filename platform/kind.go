@@ -1,9 +1,12 @@
 package platform
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 )
 
 // Kind is a kind of platform: what the configuration of a site has to say of one, and
@@ -105,9 +108,10 @@ type Setting struct {
 // IsZero reports whether there is no such setting.
 func (s Setting) IsZero() bool { return s.Check == nil }
 
-// IsServer reports whether a URL is one at which an HTTP server may respond.
+// IsServer reports whether a URL is one at which an HTTP server may respond, whose host DNS may have.
 func IsServer(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https") &&
+	_, wrongName := hostname.ToASCII(u.Hostname())
+	return u.Hostname() != "" && !errors.Is(wrongName, hostname.ErrTooLong) && (u.Scheme == "http" || u.Scheme == "https") &&
 		(u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port != 0)
 }

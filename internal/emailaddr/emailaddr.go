@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 )
 
 // Key is what addresses are compared by: two addresses with the same key are one. The
@@ -20,18 +22,11 @@ func Key(address string) string {
 	}
 	at := strings.LastIndexByte(address, '@')
 	local, domain := address[:at+1], address[at+1:]
-	if len(domain) > maxDomain {
-		return lowerASCII(address) // no domain is that long, and IDNA would take long
-	}
-	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+	if ascii, err := hostname.ToASCII(domain); err == nil {
 		domain = ascii
 	}
 	return lowerASCII(local) + lowerASCII(domain)
 }
-
-// maxDomain bounds the domains that are converted, in bytes: 253 characters of up to
-// four bytes each.
-const maxDomain = 4 * 253
 
 func isASCII(s string) bool {
 	for i := range len(s) {
@@ -58,10 +53,10 @@ func lowerASCII(s string) string {
 func Forms(address string) []string {
 	forms := []string{address}
 	at := strings.LastIndexByte(address, '@')
-	if isASCII(address) && !strings.Contains(strings.ToLower(address), "xn--") || len(address)-at > maxDomain {
+	if isASCII(address) && !strings.Contains(strings.ToLower(address), "xn--") || len(address)-at > hostname.MaxWritten {
 		return forms
 	}
-	for _, convert := range []func(string) (string, error){idna.Lookup.ToASCII, idna.Lookup.ToUnicode} {
+	for _, convert := range []func(string) (string, error){hostname.ToASCII, idna.Lookup.ToUnicode} {
 		domain, err := convert(address[at+1:])
 		if form := address[:at+1] + domain; err == nil && Key(form) == Key(address) && !slices.Contains(forms, form) {
 			forms = append(forms, form)
@@ -88,15 +83,15 @@ func IsValid(text string) bool {
 // HasDomain reports whether an address ends in the name of a domain with a dot in it,
 // as IDNA takes one (RFC 5891, UTS #46) and DNS can have it (RFC 1035, section 2.3.4).
 func HasDomain(address string) bool {
-	const longest, longestLabel = 253, 63
+	const longestLabel = 63
 	at := strings.LastIndexByte(address, '@')
 	domain := address[at+1:]
-	if at < 0 || len(domain) > maxDomain {
+	if at < 0 || len(domain) > hostname.MaxWritten {
 		return false
 	}
 	ascii, err := domainName.ToASCII(domain)
 	labels := strings.Split(ascii, ".")
-	return err == nil && len(ascii) <= longest && len(labels) > 1 &&
+	return err == nil && len(ascii) <= hostname.MaxLength && len(labels) > 1 &&
 		!slices.ContainsFunc(labels, func(label string) bool {
 			return label == "" || len(label) > longestLabel || label[0] == '-' || label[len(label)-1] == '-'
 		})
@@ -107,10 +102,10 @@ func HasDomain(address string) bool {
 func ASCII(address string) string {
 	at := strings.LastIndexByte(address, '@')
 	domain := address[at+1:]
-	if isASCII(domain) || len(domain) > maxDomain {
+	if isASCII(domain) {
 		return address
 	}
-	ascii, err := idna.Lookup.ToASCII(domain)
+	ascii, err := hostname.ToASCII(domain)
 	if err != nil {
 		return address
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -93,7 +95,7 @@ func TestASCII(t *testing.T) {
 			t.Errorf("%q is %q, want %q", address, got, want)
 		}
 	}
-	long := "jane@" + strings.Repeat("ä", maxDomain)
+	long := "jane@" + strings.Repeat("ä", hostname.MaxWritten)
 	if got := ASCII(long); got != long {
 		t.Errorf("ASCII = %q, want %v", got, long)
 	}
@@ -116,7 +118,7 @@ func TestHasDomain(t *testing.T) {
 			"\"a@b\"@example.com", "jane@" + label + ".example", long + label[:61],
 		},
 		false: {
-			long + label[:62], "jane@" + label + "a.example", "jane@" + strings.Repeat("a.", maxDomain), "jane@example",
+			long + label[:62], "jane@" + label + "a.example", "jane@" + strings.Repeat("a.", hostname.MaxWritten), "jane@example",
 			"jane@example.com.", "jane@.example", "jane@a..example", "jane@a_b.example", "jane@-a.example", "jane@a-.example",
 			"jane@[192.0.2.1]", "jane@xn--zzzzzz.com", "jane@a b.example", "jane@", "example.com", "",
 		},

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/net/proxy"
+
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 )
 
 // Config configures a Transport. The zero value is valid.
@@ -76,8 +78,12 @@ func New(cfg Config) *Transport {
 	return t
 }
 
-// RoundTrip sends a request.
+// RoundTrip sends a request. Its address may be from another server, so one whose host is longer than any is not
+// converted: [hostname.ErrTooLong].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(r.URL.Host) > hostname.MaxWritten || len(r.Host) > hostname.MaxWritten {
+		return nil, hostname.ErrTooLong
+	}
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		if c, ok := got.Conn.(*conn); ok {
 			c.expect(r.Method)

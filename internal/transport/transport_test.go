@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
+	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
@@ -389,5 +392,24 @@ func TestHTTPSGoesThroughTheProxy(t *testing.T) {
 				t.Errorf("logged: %q", got)
 			}
 		})
+	}
+}
+
+// A host that another server names may be of any length. It is refused before IDNA takes minutes for it.
+func TestLongHostsAreNotConverted(t *testing.T) {
+	long := lineartest.Repeat("漢", 60_000)
+	for name, change := range map[string]func(*http.Request){
+		"of the address": func(r *http.Request) { r.URL.Host = long },
+		"of the header":  func(r *http.Request) { r.Host = long },
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1/", http.NoBody)
+		change(r)
+		response, err := New(Config{}).RoundTrip(r)
+		if err == nil {
+			response.Body.Close()
+		}
+		if !errors.Is(err, hostname.ErrTooLong) {
+			t.Errorf("the host %s: got the error %v, want ErrTooLong", name, err)
+		}
 	}
 }

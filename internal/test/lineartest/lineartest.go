@@ -87,7 +87,7 @@ func measure(clock func() time.Duration, work func()) time.Duration {
 }
 
 // Text is a kind of text that a stranger may send: Start, any of the Parts again and again, and
-// End. In a part @ becomes a number, another each time.
+// End. See [Repeat] for the parts.
 type Text struct {
 	Name       string
 	Start, End string
@@ -101,15 +101,21 @@ func CheckTexts(t *testing.T, texts ...Text) {
 	for _, text := range texts {
 		for _, part := range text.Parts {
 			t.Run(text.Name+": "+part, func(t *testing.T) {
-				Check(t, 256<<10, func(size int) string {
-					var b strings.Builder
-					b.WriteString(text.Start)
-					for i := 0; b.Len() < size; i++ {
-						b.WriteString(strings.ReplaceAll(part, "@", strconv.Itoa(i)))
-					}
-					return b.String() + text.End
-				}, text.Read)
+				Check(t, 256<<10, func(size int) string { return text.Start + Repeat(part, size) + text.End }, text.Read)
 			})
 		}
 	}
+}
+
+// Repeat writes a part until the text has a size in bytes. In it @ becomes a number, and 漢 a letter, another each time:
+// some work, such as that of IDNA, grows with how many different ones there are.
+func Repeat(part string, size int) string {
+	if !strings.ContainsAny(part, "@漢") {
+		return strings.Repeat(part, size/len(part))
+	}
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(part, "@", strconv.Itoa(i)), "漢", string(rune(0x4e00+i*7919%20000))))
+	}
+	return b.String()
 }
