@@ -17,9 +17,10 @@ type AuthLimiter struct {
 	limiter ratelimit.Limiter
 	now     func() time.Time
 
-	mu     sync.Mutex
-	valid  map[sender]time.Time // when an address last sent valid credentials to a site
-	queues map[sender]*queue
+	mu         sync.Mutex
+	valid      map[string]map[ratelimit.Key]time.Time // when an address last sent valid credentials, by site
+	remembered int                                    // of all sites
+	queues     map[sender]*queue
 }
 
 // queue has the attempts of a sender that is not known wait for each other, so that a rush
@@ -50,7 +51,7 @@ const (
 
 // NewAuthLimiter makes an AuthLimiter. Nobody else takes from the limiter.
 func NewAuthLimiter(limiter ratelimit.Limiter) *AuthLimiter {
-	return &AuthLimiter{limiter: limiter, now: time.Now, valid: make(map[sender]time.Time), queues: make(map[sender]*queue)}
+	return &AuthLimiter{limiter: limiter, now: time.Now, valid: make(map[string]map[ratelimit.Key]time.Time), queues: make(map[sender]*queue)}
 }
 
 // AuthAttempt is one authentication. Succeed or Fail says how it ended, if that is known.
@@ -84,7 +85,7 @@ func (s *AuthLimiter) Begin(ctx context.Context, site string, address netip.Addr
 func (s *AuthLimiter) trusts(sender sender) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok := s.valid[sender]
+	at, ok := s.valid[sender.site][sender.address]
 	return ok && s.now().Sub(at) < validTTL
 }
 
@@ -157,19 +158,36 @@ func (a *AuthAttempt) End() {
 func (s *AuthLimiter) trust(sender sender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.valid[sender]; !ok && len(s.valid) >= maxValid {
-		s.evict()
+	if _, ok := s.valid[sender.site][sender.address]; !ok {
+		if s.remembered >= maxValid {
+			s.evict()
+		}
+		if s.valid[sender.site] == nil {
+			s.valid[sender.site] = make(map[ratelimit.Key]time.Time)
+		}
+		s.remembered++
 	}
-	s.valid[sender] = s.now()
+	s.valid[sender.site][sender.address] = s.now()
 }
 
-// evict makes room for more senders. Which ones go hardly matters: only those that sent
-// valid credentials are here.
+// evict makes room for more senders. The sites that have most lose theirs, so that one session which is sent from
+// very many addresses pushes out nobody of another site.
 func (s *AuthLimiter) evict() {
-	for sender := range s.valid {
-		delete(s.valid, sender)
-		if len(s.valid) <= maxValid*9/10 {
-			return
+	for share := maxValid / 2; ; share /= 2 {
+		for site, addresses := range s.valid {
+			for address := range addresses {
+				if s.remembered <= maxValid*9/10 {
+					return
+				}
+				if len(addresses) <= share {
+					break
+				}
+				delete(addresses, address)
+				s.remembered--
+			}
+			if len(addresses) == 0 {
+				delete(s.valid, site)
+			}
 		}
 	}
 }

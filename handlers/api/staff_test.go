@@ -438,8 +438,35 @@ func TestAuthLimiterRemembers(t *testing.T) {
 		for i := range 2 * maxValid {
 			s.trust(sender{"daily", ratelimit.AddrKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))})
 		}
-		if n := len(s.valid); n < maxValid*9/10 || n > maxValid {
-			t.Errorf("%d are remembered", n)
+		if n := len(s.valid["daily"]); n < maxValid*9/10 || n > maxValid || n != s.remembered {
+			t.Errorf("%d are remembered, and %d counted", n, s.remembered)
 		}
 	})
+}
+
+// Whoever sends one valid session of a site from very many addresses pushes out nobody of another site, who
+// would share a stranger's rate limit then.
+func TestAuthLimiterKeepsAShareForEachSite(t *testing.T) {
+	s := NewAuthLimiter(platformtest.StaffLimiter(t))
+	addressOf := func(i int) ratelimit.Key {
+		return ratelimit.AddrKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
+	}
+	const others = 100
+	for i := range others {
+		s.trust(sender{fmt.Sprint("site", i), addressOf(i)})
+	}
+	for i := range 4 * maxValid {
+		s.trust(sender{"hostile", addressOf(i)})
+	}
+	for i := range others {
+		if !s.trusts(sender{fmt.Sprint("site", i), addressOf(i)}) {
+			t.Errorf("the owner of site %d is not remembered any more", i)
+		}
+	}
+	for i := range 2 * maxValid { // sites of one address each
+		s.trust(sender{fmt.Sprint("another", i), addressOf(i)})
+	}
+	if s.remembered > maxValid || len(s.valid) > maxValid {
+		t.Errorf("%d addresses of %d sites are remembered, want at most %d", s.remembered, len(s.valid), maxValid)
+	}
 }
