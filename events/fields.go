@@ -192,6 +192,9 @@ func checkSlug(text string, _ map[string]any) string {
 	if !slugPattern.MatchString(text) {
 		return "must have lower-case letters, digits and single hyphens only, such as summer-party"
 	}
+	if IsID(text) {
+		return "reads like the ID of an event: write a hyphen between its words"
+	}
 	return ""
 }
 

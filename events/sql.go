@@ -79,10 +79,10 @@ const (
 
 	publicIndex = ` INDEXED BY events_public`
 
-	// ofReader is the event whose page has a slug, or that has an ID, which the page itself knows. SQLite
+	// ofReader is the event that has an ID, which its page knows, or else whose page has a slug. SQLite
 	// would read all events of the site if it had to find both at once.
 	ofReader = ` WHERE site = $1 AND (slug = $2 OR id = $2 AND slug IS NOT NULL)
-		AND id IN (SELECT id FROM events WHERE site = $1 AND slug = $2 UNION ALL SELECT $2) ORDER BY slug = $2 DESC, updated_at DESC LIMIT 1`
+		AND id IN (SELECT id FROM events WHERE site = $1 AND slug = $2 UNION ALL SELECT $2) ORDER BY id = $2 DESC, updated_at DESC LIMIT 1`
 	findBody = `SELECT public FROM events` + ofReader
 
 	forgetEditors = `DELETE FROM events_editors WHERE site = $1 AND seen_at < $2`
@@ -103,7 +103,9 @@ var findBodies = func() string {
 func argsOf(e *Event) []any {
 	var slug any
 	if e.body != "" {
-		slug = e.Post.Slug
+		if slug = e.Post.Slug; IsID(e.Post.Slug) {
+			slug = "" // it leads to the event that has the ID, now or later
+		}
 	}
 	starts, over := spanOf(e)
 	from, until := daysOf(e)
@@ -398,7 +400,7 @@ func (s *SQL) Bodies(ctx context.Context, site string, ids []string) (map[string
 	return bodies, wrap("finding events for readers", err)
 }
 
-// Body prefers the event whose page has the slug to one that has it for an ID.
+// Body prefers the event that has the ID to one whose page has it for a slug.
 func (s *SQL) Body(ctx context.Context, site, slug string) (string, error) {
 	var body string
 	err := s.db.Read.QueryRowContext(ctx, findBody, site, slug).Scan(&body)

@@ -71,8 +71,8 @@ type Store interface {
 	// Bodies reads what readers get of at most PublicBatch events. The keys are their IDs.
 	Bodies(ctx context.Context, site string, ids []string) (map[string]string, error)
 
-	// Body reads what readers get of the event whose page has a slug, or else that has it for an
-	// ID. Errors: ErrNotFound.
+	// Body reads what readers get of the event that has slug for its ID, or else whose page has that
+	// slug. Errors: ErrNotFound.
 	Body(ctx context.Context, site, slug string) (string, error)
 
 	// Attend notes that an editor, who has a name, has an event open, and returns the names
