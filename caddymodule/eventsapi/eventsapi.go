@@ -19,7 +19,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 )
 
 func init() {
@@ -40,7 +39,8 @@ type EventsAPI struct {
 	Path string `json:"path,omitempty"`
 
 	// Limit is the allowance of each reader. It is shared with all handlers of events that
-	// have the same limit. Default: 60 requests in any minute.
+	// have the same limit. Default: 240 requests in any minute, so that
+	// a hall of people on one Wi-Fi can register.
 	Limit *config.Limit `json:"limit,omitempty"`
 
 	on           *directive.Provisioned
@@ -49,10 +49,6 @@ type EventsAPI struct {
 	registration eventhandlers.Registration
 	page         *eventhandlers.Page
 }
-
-// mailLimit is for the mails that one address asks for. Ghost has a limit of its own, of eight
-// before the first wait of ten minutes.
-var mailLimit = ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}
 
 const defaultPath = "/ghost/lychgate/events"
 
@@ -79,14 +75,14 @@ func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (h *EventsAPI) Options() map[string]blocks.Option {
 	return map[string]blocks.Option{
 		"path":  blocks.Text("path", defaultPath, &h.Path),
-		"limit": blocks.Limit("60 1m", &h.Limit),
+		"limit": blocks.Limit("240 1m", &h.Limit),
 	}
 }
 
 func (h *EventsAPI) path() string { return cmp.Or(h.Path, defaultPath) }
 
 func (h *EventsAPI) limit() *config.Limit {
-	return cmp.Or(h.Limit, &config.Limit{Requests: 60, Window: config.Duration(time.Minute)})
+	return cmp.Or(h.Limit, &config.Limit{Requests: 240, Window: config.Duration(time.Minute)})
 }
 
 // Check finds what is wrong with the options.
@@ -130,8 +126,12 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 	}
 	logger := edge.Sampled(ctx.Logger())
 	h.readers = eventhandlers.Readers{Path: h.Path, Limiter: limiter, Logger: logger}
-	mails, err := h.on.Edge.LoadLimiter("registration mails", mailLimit, &h.on.Releases)
-	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Mails: mails, Logger: logger}
+	recipients, err := h.on.Edge.LoadLimiter("recipients of mails", eventhandlers.RecipientLimit, &h.on.Releases)
+	if err != nil {
+		return err
+	}
+	networks, err := h.on.Edge.LoadLimiter("networks that ask for mails", eventhandlers.NetworkLimit, &h.on.Releases)
+	h.registration = eventhandlers.Registration{Path: h.Path, Limiter: limiter, Recipients: recipients, Networks: networks, Logger: logger}
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -60,7 +61,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		api.WriteJSON(w, status, h.shown(r, to.Registration))
 		return outcome
 	}
-	if wait := h.Mails.Take(ctx, ratelimit.AddrKey(address)); wait > 0 {
+	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
 	}
 	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
@@ -79,6 +80,15 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	}
 	api.WriteJSON(w, http.StatusAccepted, shown)
 	return api.Done
+}
+
+// takeMail takes a mail from the allowances of its recipient and of the network that it is asked for from.
+func (h *Registration) takeMail(ctx context.Context, site, email string, address netip.Addr) (wait time.Duration) {
+	if wait = h.Recipients.Take(ctx, ratelimit.TextKey(site, emailaddr.Key(email))); wait > 0 {
+		return wait
+	}
+	network := ratelimit.NetworkKey(address)
+	return h.Networks.Take(ctx, ratelimit.TextKey(site, string(network[:])))
 }
 
 func tooManyMails(w http.ResponseWriter, r *http.Request, wait time.Duration) api.Outcome {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,7 +29,7 @@ func (d *door) send(method, cookie, contentType, body string) told {
 		r.Header.Set("Cookie", cookie)
 	}
 	w := httptest.NewRecorder()
-	outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
+	outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr(d.address))
 	return told{w.Code, outcome, strings.TrimSpace(w.Body.String())}
 }
 
@@ -135,7 +134,7 @@ func TestBodyThatEndsEarly(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
-		outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
+		outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr(d.address))
 		if w.Code != 422 || outcome != api.Other {
 			t.Errorf("%s: %d %s, want 422 %s", method, w.Code, outcome, api.Other)
 		}
@@ -145,19 +144,49 @@ func TestBodyThatEndsEarly(t *testing.T) {
 	}
 }
 
-// A stranger with a thousand invented addresses has ten mails sent in ten minutes.
+// A hall registers on one Wi-Fi. A stranger has few mails sent to one recipient, wherever they ask from, and from one
+// network no more than a hall needs.
 func TestMailsAreBounded(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
-	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 10, Window: 10 * time.Minute}})
+	d.handler.Recipients = memoryOf(t, RecipientLimit)
+	d.handler.Networks = memoryOf(t, NetworkLimit)
+	send := func(from, email string) int {
+		d.address = from
+		return d.send("POST", "", "application/json", `{"email":"`+email+`"}`).Status
+	}
+	counts := make(map[string]map[int]int)
+	count := func(what string, status int) {
+		if counts[what] == nil {
+			counts[what] = make(map[int]int)
+		}
+		counts[what][status]++
+	}
+	for n := range 200 {
+		count("a hall", send("192.0.2.1", fmt.Sprintf("guest%d@example.com", n)))
+	}
+	for n := range 20 {
+		count("one recipient", send(fmt.Sprintf("198.51.%d.1", n), []string{"jane@example.com", "Jane@Example.com"}[n%2]))
+	}
+	for n := range 1000 {
+		count("one network", send(fmt.Sprintf("203.0.113.%d", n%256), fmt.Sprintf("jane%d@example.com", n)))
+		count("one network of IPv6", send(fmt.Sprintf("2001:db8:1:%x::1", n), fmt.Sprintf("john%d@example.com", n)))
+	}
+	want := map[string]map[int]int{
+		"a hall":              {202: 200},
+		"one recipient":       {202: 5, 429: 15},
+		"one network":         {202: 300, 429: 700},
+		"one network of IPv6": {202: 300, 429: 700},
+	}
+	if diff := cmp.Diff(want, counts); diff != "" || len(d.members.mails) != 805 {
+		t.Errorf("%d mails, want 805; statuses (-want +got): %s", len(d.members.mails), diff)
+	}
+}
+
+func memoryOf(t *testing.T, limit ratelimit.Limit) ratelimit.Limiter {
+	t.Helper()
+	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: limit})
 	if err != nil {
 		t.Fatalf("ratelimit.NewMemory: %v", err)
 	}
-	d.handler.Mails = limiter
-	counts := make(map[int]int)
-	for n := range 1000 {
-		counts[d.send("POST", "", "application/json", fmt.Sprintf(`{"email":"jane%d@example.com"}`, n)).Status]++
-	}
-	if diff := cmp.Diff(map[int]int{202: 10, 429: 990}, counts); diff != "" || len(d.members.mails) != 10 {
-		t.Errorf("%d mails, want 10; statuses, want -, got +: %s", len(d.members.mails), diff)
-	}
+	return limiter
 }

@@ -23,15 +23,25 @@ import (
 	"github.com/lychgate/caddy-lychgate/registration"
 )
 
+// Mails are sent within these limits at a site. Five let a reader ask again who has deleted a mail, and 300 a hall
+// register from one address.
+var (
+	RecipientLimit = ratelimit.Limit{Requests: 5, Window: time.Hour}
+	NetworkLimit   = ratelimit.Limit{Requests: 300, Window: 10 * time.Minute}
+)
+
 // Registration answers readers who look at the page of an event, and register there
 // (docs/registration.md). All fields are required.
 type Registration struct {
 	// Path is where the list of events is, such as /ghost/lychgate/events.
 	Path string
 
-	// Limiter holds the allowance of each reader, and Mails that of mails which an address asks
-	// for.
-	Limiter, Mails ratelimit.Limiter
+	// Limiter holds the allowance of each reader.
+	Limiter ratelimit.Limiter
+
+	// Recipients and Networks hold those of mails, at a site: for whom they are, and from where they are asked for. A
+	// hall of people on one Wi-Fi registers, each for another recipient.
+	Recipients, Networks ratelimit.Limiter
 
 	Logger *zap.Logger
 }

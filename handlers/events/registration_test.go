@@ -81,6 +81,7 @@ type door struct {
 	site    RegistrationSite
 	members *membership
 	log     *observer.ObservedLogs
+	address string // of who sends
 }
 
 // partyBody is what all readers get of the event, which lacks the link.
@@ -109,8 +110,8 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	feed := events.NewFeed(store)
 	registrations := registration.New(db, store, feed, queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
 	core, log := observer.New(zapcore.DebugLevel)
-	d := &door{t: t, members: new(membership), log: log}
-	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Mails: unlimited{}, Logger: zap.New(core)}
+	d := &door{t: t, members: new(membership), log: log, address: "192.0.2.1"}
+	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Recipients: unlimited{}, Networks: unlimited{}, Logger: zap.New(core)}
 	d.site = RegistrationSite{
 		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter), api.NewPrivacies()),
 		Registrations: func() (*registration.Readers, error) { return registrations.Readers, nil },

@@ -14,6 +14,8 @@ package ratelimit
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -38,6 +40,30 @@ func AddrKey(address netip.Addr) Key {
 		clear(key[8:])
 	}
 	return key
+}
+
+// NetworkKey identifies the network of an address: the /24 of IPv4, the /48 of IPv6, which a site is
+// given (RFC 6177, section 2). An IPv4-mapped IPv6 address is the IPv4 address.
+func NetworkKey(address netip.Addr) Key {
+	address = address.Unmap()
+	bits := 48
+	if address.Is4() {
+		bits = 24
+	}
+	network, err := address.Prefix(bits)
+	if err != nil {
+		return Key{} // of the invalid address
+	}
+	return AddrKey(network.Addr())
+}
+
+// TextKey identifies texts, by a cryptographic hash.
+func TextKey(texts ...string) Key {
+	hash := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(hash, "%d %s", len(text), text)
+	}
+	return Key(hash.Sum(nil)[:len(Key{})])
 }
 
 // Limiter keeps one allowance for each key.
