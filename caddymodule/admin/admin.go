@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 )
 
@@ -39,19 +40,13 @@ func (API) CaddyModule() caddy.ModuleInfo {
 
 // Routes are open to all whom Caddy's admin endpoint lets in. If the configuration has tokens, all but
 // health need one.
-func (API) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{
-		{Pattern: "/lychgate/health", Handler: caddy.AdminHandlerFunc(openToAll(serveHealth))},
-		{Pattern: "/lychgate/pending", Handler: caddy.AdminHandlerFunc(authorized(servePending, parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}}))},
-		{Pattern: "/lychgate/pending/try", Handler: caddy.AdminHandlerFunc(authorized(servePendingTry, parameters{http.MethodPost: {"site"}}))},
-		{Pattern: "/lychgate/members/behind", Handler: caddy.AdminHandlerFunc(authorized(serveBehind, parameters{http.MethodGet: {"site"}}))},
-		{Pattern: "/lychgate/members/try", Handler: caddy.AdminHandlerFunc(authorized(serveTry, parameters{http.MethodPost: {"site"}}))},
-		{Pattern: sitesPath, Handler: caddy.AdminHandlerFunc(authorized(serveSites, listParameters))},
-		{Pattern: sitesPath + "/{$}", Handler: caddy.AdminHandlerFunc(authorized(serveSites, listParameters))},
-		{Pattern: sitesPath + "/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, siteParameters))},
-		{Pattern: sitesPath + "/{name}/integrations", Handler: caddy.AdminHandlerFunc(authorized(serveSites, nil))},
-		{Pattern: sitesPath + "/{name}/integrations/", Handler: caddy.AdminHandlerFunc(authorized(serveSites, nil))},
+func (API) Routes() (all []caddy.AdminRoute) {
+	for _, of := range slices.Concat(
+		[]route{{pattern: "/lychgate/health", isOpen: true, lane: always(checks), serve: serveHealth}}, pendingRoutes, siteRoutes,
+	) {
+		all = append(all, caddy.AdminRoute{Pattern: of.pattern, Handler: of})
 	}
+	return all
 }
 
 // health is the response to a health check.
@@ -71,18 +66,18 @@ type health struct {
 
 // serveHealth answers 200 if the running configuration has Lychgate, its store answers and the
 // sites in it were read, and 503 otherwise.
-func serveHealth(w http.ResponseWriter, r *http.Request) error {
+func serveHealth(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return useMethod(w, http.MethodGet)
 	}
 	response := health{Store: "none", Sites: []string{}}
-	app, err := running()
 	isBound := len(scopeOf(r)) > 0 // to sites, and sees nothing of others
-	if err == nil && !isBound {
+	if app != nil && !isBound {
 		response.Sites = slices.AppendSeq(response.Sites, slices.Values(app.Names()))
 		response.StoredSites = app.Edge.Stored().Count()
 	}
-	if err == nil {
+	err := errNotRunning
+	if app != nil {
 		response.Store = app.Edge.StoreKind()
 		err = app.Edge.AskStore(r.Context())
 	}

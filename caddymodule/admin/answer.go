@@ -8,22 +8,12 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 )
 
 // useMethod refuses a request of another method.
 func useMethod(w http.ResponseWriter, method string) error {
 	w.Header().Set("Allow", method)
 	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("use %s", method)}
-}
-
-func running() (*app.App, error) {
-	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
-	if err != nil {
-		return nil, err
-	}
-	return configured.(*app.App), nil
 }
 
 // endpoints are those of a path, by method.

@@ -37,12 +37,12 @@ type behindMember struct {
 	NextAttempt time.Time `json:"next_attempt"`
 }
 
-func serveBehind(w http.ResponseWriter, r *http.Request) error {
+func serveBehind(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	if r.Method != http.MethodGet {
 		return useMethod(w, http.MethodGet)
 	}
 	const limit = 100
-	return eachSite(w, r, runningMembers, countMembers, func(v pending.View, site string) (any, error) {
+	return eachSite(w, r, app, membersOf, countMembers, func(v pending.View, site string) (any, error) {
 		list, n, err := v.Outbox.Pending(r.Context(), site, limit)
 		if err != nil {
 			return nil, err
@@ -61,19 +61,19 @@ func serveBehind(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func serveTry(w http.ResponseWriter, r *http.Request) error {
+func serveTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachSite(w, r, runningMembers, countMembers, func(v pending.View, site string) (any, error) {
+	return eachSite(w, r, app, membersOf, countMembers, func(v pending.View, site string) (any, error) {
 		return v.Outbox.TryNow(r.Context(), site)
 	})
 }
 
-// runningMembers is runningPending where members_api is used.
-func runningMembers() (*app.App, pending.View, bool) {
-	app, v, ok := runningPending()
-	return app, v, ok && v.Outbox != nil
+// membersOf is pendingOf where members_api is used.
+func membersOf(running *app.App) (pending.View, bool) {
+	v, ok := pendingOf(running)
+	return v, ok && v.Outbox != nil
 }
 
 func countMembers(ctx context.Context, v pending.View) (map[string]int, error) {

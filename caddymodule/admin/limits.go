@@ -28,28 +28,44 @@ const (
 
 	// maxOfToken is how many requests of a token work or wait.
 	maxOfToken = 16
+
+	// maxChecks is how many health checks work at once: each may wait 0.7 seconds for the store, and takes nothing else.
+	// maxCheckers is how many work or wait, for all that have no token together.
+	maxChecks   = 32
+	maxCheckers = 256
 )
 
-// limits bounds requests that take long.
-type limits struct{ ofToken, tenants, all *limiter.Limiter }
+// limits bounds requests of a kind. Tenants take turns by their tokens.
+type limits struct {
+	most int // of a token
 
-func newLimits() *limits {
-	return &limits{limiter.New(0, maxOfToken), limiter.New(maxOfTenants, 0), limiter.New(maxAtOnce, 0)}
+	ofToken, turns, tenants, all *limiter.Limiter
 }
 
-// changes are requests that write sites, reads those that read them, and failing those that read which are in
-// trouble.
-var changes, reads, failing = newLimits(), newLimits(), newLimits()
+func newLimits(most, ofTenants, all int) *limits {
+	return &limits{most, limiter.New(0, most), limiter.New(0, ofTenants), limiter.New(ofTenants, 0), limiter.New(all, 0)}
+}
+
+// The kinds: requests that write sites, those that read them, those that read which are in trouble, those about what is
+// pending, and health checks.
+var (
+	changes = newLimits(maxOfToken, maxOfTenants, maxAtOnce)
+	reads   = newLimits(maxOfToken, maxOfTenants, maxAtOnce)
+	failing = newLimits(maxOfToken, maxOfTenants, maxAtOnce)
+	unsent  = newLimits(maxOfToken, maxOfTenants, maxAtOnce)
+	checks  = newLimits(maxCheckers, maxChecks, 2*maxChecks)
+)
 
 // busyRetry is in how many seconds a refused request may be sent again.
 const busyRetry = "5"
 
 // serve responds to a request when it is its turn. Before, its body of at most so many bytes is received, and after, the
 // response is sent, so that a slow caller holds nobody up. For 0 bytes the body is left alone.
-func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respond func(http.ResponseWriter, *http.Request) error) error {
-	token, _ := r.Context().Value(tokenKey{}).(config.NamedToken)
+func (l *limits) serve(
+	w http.ResponseWriter, r *http.Request, token config.NamedToken, most int64, respond func(http.ResponseWriter, *http.Request) error,
+) error {
 	if !l.ofToken.TryAcquire(token.Name) {
-		return errBusy(w, fmt.Sprintf("%d requests of this kind are under way already: send fewer at once", maxOfToken))
+		return errBusy(w, fmt.Sprintf("%d requests of this kind are under way already: send fewer at once", l.most))
 	}
 	defer l.ofToken.Release(token.Name)
 	if most > 0 {
@@ -67,28 +83,32 @@ func (l *limits) serve(w http.ResponseWriter, r *http.Request, most int64, respo
 	return nil
 }
 
+// always is the lane of requests without a body that are all of a kind.
+func always(in *limits) func(*http.Request) (*limits, int64) {
+	return func(*http.Request) (*limits, int64) { return in, 0 }
+}
+
 func (l *limits) inTurn(w http.ResponseWriter, r *http.Request, token config.NamedToken, respond func(http.ResponseWriter, *http.Request) error) error {
-	bounds := []*limiter.Limiter{l.all}
-	if len(token.Labels) > 0 {
-		bounds = []*limiter.Limiter{l.tenants, l.all}
+	type bound struct {
+		of  *limiter.Limiter
+		key string
 	}
-	for _, of := range bounds {
-		if of.Acquire(r.Context(), "") != nil {
+	bounds := []bound{{l.all, ""}}
+	if len(token.Labels) > 0 {
+		bounds = []bound{{l.turns, token.Name}, {l.tenants, ""}, {l.all, ""}}
+	}
+	for _, bound := range bounds {
+		if bound.of.Acquire(r.Context(), bound.key) != nil {
 			return errBusy(w, "other requests of this kind take too long: try again later")
 		}
-		defer of.Release("")
+		defer bound.of.Release(bound.key)
 	}
 	return respond(w, r)
 }
 
-// busyError says why it is not a request's turn, which a tenant may know too.
-type busyError string
-
-func (e busyError) Error() string { return string(e) }
-
 func errBusy(w http.ResponseWriter, why string) error {
 	w.Header().Set("Retry-After", busyRetry)
-	return apiError(http.StatusServiceUnavailable, busyError(why))
+	return apiError(http.StatusServiceUnavailable, errors.New(why))
 }
 
 func receive(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {

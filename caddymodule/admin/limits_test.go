@@ -28,8 +28,8 @@ func (v *sent) send(ctx context.Context, token config.NamedToken, body io.Reader
 	ended := make(chan error, 1)
 	go func() {
 		w := httptest.NewRecorder()
-		r := withToken(httptest.NewRequest(http.MethodPost, "/", body).WithContext(ctx), token)
-		err := v.limits.serve(w, r, maxSiteBody, func(http.ResponseWriter, *http.Request) error {
+		r := httptest.NewRequest(http.MethodPost, "/", body).WithContext(ctx)
+		err := v.limits.serve(w, r, token, maxSiteBody, func(http.ResponseWriter, *http.Request) error {
 			v.begun <- token.Name
 			<-v.goOn
 			return nil
@@ -63,7 +63,7 @@ func TestTenantsDoNotHoldUpTheOperator(t *testing.T) {
 		return config.NamedToken{Name: name, Labels: config.Scope{name}}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		v := &sent{limits: newLimits(), begun: make(chan string, 100), goOn: make(chan struct{})}
+		v := &sent{limits: newLimits(maxOfToken, maxOfTenants, maxAtOnce), begun: make(chan string, 100), goOn: make(chan struct{})}
 		half, unfinished := io.Pipe()
 		slow := v.send(t.Context(), tenant("acme"), half)
 		v.works(t)
@@ -89,8 +89,52 @@ func TestTenantsDoNotHoldUpTheOperator(t *testing.T) {
 			t.Errorf("the body that came late: got %v, want no error", err)
 		}
 		synctest.Wait()
-		if n := v.limits.all.Taken() + v.limits.tenants.Taken() + v.limits.ofToken.Taken(); n != 0 {
+		if n := v.limits.all.Taken() + v.limits.tenants.Taken() + v.limits.turns.Taken() + v.limits.ofToken.Taken(); n != 0 {
 			t.Errorf("%d slots are taken in the end, want none", n)
 		}
 	})
+}
+
+// However many requests one tenant's token sends, those of another wait for one of them alone.
+func TestTenantsTakeTurnsByToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := &sent{limits: newLimits(maxOfToken, maxOfTenants, maxAtOnce), begun: make(chan string, 100), goOn: make(chan struct{})}
+		send := func(name string) {
+			v.send(t.Context(), config.NamedToken{Name: name, Labels: config.Scope{name}}, strings.NewReader("{}"))
+		}
+		for range maxOfToken {
+			send("acme")
+		}
+		send("beta")
+		send("beta")
+		for _, want := range []string{"acme", "beta", "acme", "beta", "acme", "acme"} {
+			v.works(t, want)
+			v.goOn <- struct{}{}
+		}
+		close(v.goOn)
+	})
+}
+
+// Each route of the API passes the gate: where as many requests of a token are under way as it may have, each is refused,
+// whatever it asks for. A route that is answered reads, or changes, past all bounds.
+func TestEachRoutePassesTheGate(t *testing.T) {
+	for _, of := range []*limits{changes, reads, failing, unsent, checks} {
+		for range of.most {
+			if !of.ofToken.TryAcquire(nobody.Name) {
+				t.Fatal("no slot is free at the beginning")
+			}
+			defer of.ofToken.Release(nobody.Name)
+		}
+	}
+	names := strings.NewReplacer("{name}", "daily", "{$}", "")
+	for _, route := range (API{}).Routes() {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+			w := httptest.NewRecorder()
+			err := route.Handler.ServeHTTP(w, httptest.NewRequest(method, names.Replace(route.Pattern), strings.NewReader("{}")))
+			refused, _ := errors.AsType[caddy.APIError](err)
+			if refused.HTTPStatus != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+				t.Errorf("%s %s: got %v, status %d, Retry-After %q, want 503 that says when", method, route.Pattern, err, refused.HTTPStatus, w.Header().Get("Retry-After"))
+			}
+		}
+	}
 }

@@ -20,14 +20,20 @@ import (
 
 // This file shows all kinds of what is pending.
 
-// ok is false while no configuration runs, or its store is unavailable.
-func runningPending() (*app.App, pending.View, bool) {
-	running, err := running()
-	if err != nil {
-		return nil, pending.View{}, false
+var pendingRoutes = []route{
+	{"/lychgate/pending", parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}}, false, always(unsent), servePending},
+	{"/lychgate/pending/try", parameters{http.MethodPost: {"site"}}, false, always(unsent), servePendingTry},
+	{"/lychgate/members/behind", parameters{http.MethodGet: {"site"}}, false, always(unsent), serveBehind},
+	{"/lychgate/members/try", parameters{http.MethodPost: {"site"}}, false, always(unsent), serveTry},
+}
+
+// pendingOf reports false while no configuration runs, or its store is unavailable.
+func pendingOf(running *app.App) (pending.View, bool) {
+	if running == nil {
+		return pending.View{}, false
 	}
 	v, err := running.Edge.PendingNow()
-	return running, v, err == nil
+	return v, err == nil
 }
 
 // maxBehind bounds how many sites in the store are in a response.
@@ -79,15 +85,15 @@ func countAll(ctx context.Context, v pending.View) (map[string]map[string]int, e
 }
 
 // servePending shows what is pending, and gives up what was refused.
-func servePending(w http.ResponseWriter, r *http.Request) error {
+func servePending(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	switch r.Method {
 	case http.MethodGet:
 		const most = 100
-		return eachSite(w, r, runningPending, countAll, func(v pending.View, site string) (any, error) {
+		return eachSite(w, r, app, pendingOf, countAll, func(v pending.View, site string) (any, error) {
 			return v.Of(r.Context(), site, most)
 		})
 	case http.MethodDelete:
-		return giveUp(w, r)
+		return giveUp(w, r, app)
 	}
 	return useMethod(w, "GET, DELETE")
 }
@@ -99,32 +105,34 @@ type triedNow struct {
 }
 
 // servePendingTry has what is pending tried at once.
-func servePendingTry(w http.ResponseWriter, r *http.Request) error {
+func servePendingTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachSite(w, r, runningPending, countAll, func(v pending.View, site string) (any, error) {
+	return eachSite(w, r, app, pendingOf, countAll, func(v pending.View, site string) (any, error) {
 		members, work, err := v.TryNow(r.Context(), site)
 		return triedNow{members, work}, err
 	})
 }
 
 // eachSite answers with what a function returns for each site, by name; with none while the
-// store is away.
-func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.App, pending.View, bool),
+// store is away, and with no more once the response has listBytes.
+func eachSite[N any](w http.ResponseWriter, r *http.Request, running *app.App, find func(*app.App) (pending.View, bool),
 	count func(context.Context, pending.View) (map[string]N, error), of func(v pending.View, site string) (any, error),
 ) error {
-	response := make(map[string]any)
-	if app, v, ok := find(); ok {
+	response := make(map[string]json.RawMessage)
+	if v, ok := find(running); ok {
 		counted, err := count(r.Context(), v)
 		var names []string
 		if err == nil {
-			names, err = sitesOf(r, app, counted)
+			names, err = sitesOf(r, running, counted)
 		}
-		for _, name := range names {
-			if err == nil {
-				response[name], err = of(v, name)
+		for i, size := 0, 0; err == nil && i < len(names) && size < listBytes; i++ {
+			var found any
+			if found, err = of(v, names[i]); err == nil {
+				response[names[i]], err = json.Marshal(found)
 			}
+			size += len(response[names[i]])
 		}
 		if err != nil {
 			return siteError(err)
@@ -134,8 +142,8 @@ func eachSite[N any](w http.ResponseWriter, r *http.Request, find func() (*app.A
 	return json.NewEncoder(w).Encode(response)
 }
 
-func giveUp(w http.ResponseWriter, r *http.Request) error {
-	app, v, ok := runningPending()
+func giveUp(w http.ResponseWriter, r *http.Request, app *app.App) error {
+	v, ok := pendingOf(app)
 	if !ok {
 		return siteError(edge.ErrStoreAway)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/sites"
@@ -37,11 +38,39 @@ const (
 	listPart  = 20
 )
 
+// The parameters of what is about several sites, and about one.
+var (
+	listParameters = parameters{http.MethodGet: {"state", "label", "limit", "after"}, http.MethodPatch: {"force"}}
+	siteParameters = parameters{http.MethodPatch: {"force"}, http.MethodDelete: {"force"}}
+)
+
+var siteRoutes = []route{
+	{pattern: sitesPath, known: listParameters, lane: laneOf(maxListBody), serve: serveSites},
+	{pattern: sitesPath + "/{$}", known: listParameters, lane: laneOf(maxListBody), serve: serveSites},
+	{pattern: sitesPath + "/", known: siteParameters, lane: laneOf(maxSiteBody), serve: serveSites},
+	{pattern: sitesPath + "/{name}/integrations", lane: laneOf(maxSiteBody), serve: serveSites},
+	{pattern: sitesPath + "/{name}/integrations/", lane: laneOf(maxSiteBody), serve: serveSites},
+}
+
+// laneOf is the lane of requests about sites, whose bodies may have so many bytes.
+func laneOf(most int64) func(r *http.Request) (*limits, int64) {
+	return func(r *http.Request) (*limits, int64) {
+		switch isRead := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+		case isRead && r.URL.Query().Has("state"):
+			return failing, 0
+		case isRead:
+			return reads, 0
+		case r.Method == http.MethodDelete:
+			return changes, 0
+		}
+		return changes, most
+	}
+}
+
 // serveSites answers a request at sitesPath or below.
-func serveSites(w http.ResponseWriter, r *http.Request) error {
-	app, err := running()
-	if err != nil {
-		return apiError(http.StatusServiceUnavailable, errors.New("the running configuration has no lychgate"))
+func serveSites(w http.ResponseWriter, r *http.Request, app *app.App) error {
+	if app == nil {
+		return apiError(http.StatusServiceUnavailable, errNotRunning)
 	}
 	editor, err := editorFor(r, app)
 	if err != nil {
@@ -108,19 +137,10 @@ func (e siteEdit) serve(w http.ResponseWriter, r *http.Request, names []string) 
 		method = http.MethodGet
 	}
 	serve := of[method]
-	switch {
-	case serve == nil:
+	if serve == nil {
 		return useMethods(w, of)
-	case method == http.MethodGet && r.URL.Query().Has("state"):
-		return failing.serve(w, r, 0, serve)
-	case method == http.MethodGet:
-		return reads.serve(w, r, 0, serve)
-	case method == http.MethodDelete:
-		return changes.serve(w, r, 0, serve)
-	case len(names) == 0:
-		return changes.serve(w, r, maxListBody, serve)
 	}
-	return changes.serve(w, r, maxSiteBody, serve)
+	return serve(w, r)
 }
 
 // siteList is a page of sites.
@@ -183,12 +203,6 @@ func sizeOf(shown config.ShownSite) int {
 	text, _ := json.Marshal(shown)
 	return len(text)
 }
-
-// The parameters of what is about several sites, and about one.
-var (
-	listParameters = parameters{http.MethodGet: {"state", "label", "limit", "after"}, http.MethodPatch: {"force"}}
-	siteParameters = parameters{http.MethodPatch: {"force"}, http.MethodDelete: {"force"}}
-)
 
 // pageOf reads which page of sites a request is for.
 func pageOf(query url.Values) (limit int, after string, err error) {
