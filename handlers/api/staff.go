@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -122,13 +123,17 @@ func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Ad
 // platform is asked anew, which also tells whether it answers. While it does not, what it said of the same session in the last 10 minutes stands in,
 // and the visitor IsRecalled. Once it says no, that is forgotten.
 func (s *Staff) AuthorizeQueued(ctx context.Context, r *http.Request, address netip.Addr, may Permission) (platform.Visitor, platform.StaffMember, error) {
+	return s.authorizeQueued(ctx, r, address, may, true)
+}
+
+func (s *Staff) authorizeQueued(ctx context.Context, r *http.Request, address netip.Addr, may Permission, isAnew bool) (platform.Visitor, platform.StaffMember, error) {
 	known, isKnown := s.confirmed.Get(s.sessionKey(r.Header.Get("Cookie")))
 	if !isKnown {
 		return s.Authorize(ctx, r, address, may)
 	}
 	asking, cancel := context.WithTimeout(ctx, recallTimeout)
 	defer cancel()
-	visitor, member, err := s.identify(asking, r, address, true)
+	visitor, member, err := s.identify(asking, r, address, isAnew)
 	isLate := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 	if isLate || errors.Is(err, platform.ErrUnanswered) {
 		visitor.IsRecalled = true
@@ -139,6 +144,58 @@ func (s *Staff) AuthorizeQueued(ctx context.Context, r *http.Request, address ne
 	}
 	return visitor, member, err
 }
+
+// Admission is what a request of the staff needs.
+type Admission struct {
+	May Permission
+
+	// IsQueued means that AuthorizeQueued decides, else Authorize does.
+	IsQueued bool
+
+	// MaxBody bounds the body, in bytes.
+	MaxBody int64
+}
+
+// Admit authorizes a request, and receives its body, so that reading it returns at once: what it has, or why it could not be
+// received. That may take a minute, so the sender is authorized again then: who has signed out meanwhile is not
+// admitted. Errors: those of Authorize.
+func (s *Staff) Admit(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, address netip.Addr, needs Admission,
+) (visitor platform.Visitor, member platform.StaffMember, err error) {
+	authorize := func(isAnew bool) error {
+		if needs.IsQueued {
+			visitor, member, err = s.authorizeQueued(ctx, r, address, needs.May, isAnew)
+		} else {
+			visitor, member, err = s.Authorize(ctx, r, address, needs.May)
+		}
+		return err
+	}
+	if err := authorize(true); err != nil || r.Body == nil || r.Body == http.NoBody {
+		return visitor, member, err
+	}
+	text, err := ReadBody(w, r, needs.MaxBody)
+	r.Body = &receivedBody{bytes.NewReader(text), err}
+	if visitor.IsRecalled { // by a platform that does not answer
+		return visitor, member, nil
+	}
+	err = authorize(false)
+	return visitor, member, err
+}
+
+// receivedBody is a body that was received, or why it was not.
+type receivedBody struct {
+	*bytes.Reader
+	err error
+}
+
+func (b *receivedBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.Reader.Read(p)
+}
+
+func (*receivedBody) Close() error { return nil }
 
 // WithAsker marks what is queued and what is changed in the context as asked for by a member of the
 // staff.

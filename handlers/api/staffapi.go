@@ -127,11 +127,7 @@ func (a *StaffAPI[P]) respond(ctx context.Context, w http.ResponseWriter, r *htt
 		return string(Other), response, err
 	}
 	asked := &StaffRequest{Request: r, Response: w, maxBody: a.MaxBody}
-	authorize := site.Staff.Authorize
-	if route.IsQueued {
-		authorize = site.Staff.AuthorizeQueued
-	}
-	if asked.Visitor, asked.Member, err = authorize(ctx, r, address, MayManage); err != nil {
+	if asked.Visitor, asked.Member, err = site.Staff.Admit(ctx, w, r, address, Admission{MayManage, route.IsQueued, a.MaxBody}); err != nil {
 		return route.Operation, response, err
 	}
 	end, err := site.Begin()

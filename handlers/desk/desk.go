@@ -46,7 +46,6 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), bound)
 	defer cancel()
-	r.Body = http.MaxBytesReader(w, r.Body, max(maxForm, shown.maxForm))
 	content, err := d.response(ctx, w, v, shown, address)
 	if err != nil {
 		return d.refuse(w, v, name, err)
@@ -106,11 +105,9 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 		api.Allow(w.Header(), methods...)
 		return nil, errMethod
 	}
-	authorize := v.site.Staff.Authorize
-	if isPost && shown.isQueued != nil {
-		authorize = v.site.Staff.AuthorizeQueued
-	}
-	v.visitor, v.member, err = authorize(ctx, v.request, address, shown.may)
+	v.visitor, v.member, err = v.site.Staff.Admit(ctx, w, v.request, address, api.Admission{
+		May: shown.may, IsQueued: isPost && shown.isQueued != nil, MaxBody: max(maxForm, shown.maxForm),
+	})
 	if errors.Is(err, api.ErrRole) {
 		return nil, errNotYours
 	}

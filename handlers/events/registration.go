@@ -158,14 +158,14 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 		return asked, err
 	}
 	asked.slug, asked.readers = strings.Clone(slug), site.Readers
-	member, err := site.Readers.Reader(ctx, r, address)
+	if err := asked.readBody(w, r); err != nil {
+		return asked, err
+	}
+	member, err := site.Readers.Reader(ctx, r, address) // who may have signed out while the body arrived
 	if err != nil {
 		return asked, err
 	}
 	asked.reader = readerOf(member)
-	if err := asked.readBody(w, r); err != nil {
-		return asked, err
-	}
 	asked.registrations, err = site.Registrations()
 	return asked, storeAway(err)
 }
