@@ -105,8 +105,11 @@ func (p *Platform) Upstream(ph Placeholders) (*url.URL, error) {
 	if err != nil {
 		return nil, p.in(&Mistake{Field: "url", Text: literal(err.Error())})
 	}
-	port := cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
-	return &url.URL{Scheme: address.Scheme, Host: net.JoinHostPort(address.Hostname(), port)}, nil
+	return &url.URL{Scheme: address.Scheme, Host: net.JoinHostPort(address.Hostname(), portOf(address))}, nil
+}
+
+func portOf(address *url.URL) string {
+	return cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
 }
 
 // ErrTransport is of a platform to which a reverse_proxy cannot pass requests on.

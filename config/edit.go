@@ -237,7 +237,7 @@ func (e *Editor) configuredHosts() (map[string]string, error) {
 
 // Patch changes sites in the store by JSON merge patches (RFC 7396), all of them in
 // one step, so that hosts can move from one to another. Secrets stay if the patch does
-// not have them. A platform is exchanged for another only if no writes are pending, or
+// not have them, as long as they go to the same servers. A platform is exchanged for another only if no writes are pending, or
 // may be lost. Errors: *PendingError, those of Prepare and of [sites.SQL].
 func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, mayLose bool) error {
 	var all []sites.Site
@@ -263,6 +263,9 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		prepared, err := e.Prepare(named)
 		if err != nil {
 			return err
+		}
+		if err := checkReceivers(site, named.site(), patches[name]); err != nil {
+			return &InvalidSiteError{name, err}
 		}
 		if named.Platform.Kind != site.Platform.Kind || named.Platform.URL != site.Platform.URL {
 			if err := e.checkPending(ctx, name, mayLose); err != nil {

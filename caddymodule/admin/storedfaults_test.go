@@ -226,7 +226,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	const rounds = 5
 	for round := range rounds {
 		w.Cut()
-		one.Must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q}}`, fresh))
+		one.Must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q,"admin_key":%q}}`, fresh, fakeAdminKey))
 		for i := range 10 {
 			status, text := one.Send("POST", "daily.example", "/integration/members", fmt.Sprintf(`{"email":"r%d-%d@example.com"}`, round, i), "Authorization", "Bearer "+key)
 			if status >= 300 {
@@ -245,9 +245,9 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 		if n := got.old.Load(); n > 0 {
 			t.Fatalf("round %d: the old Ghost got %d members", round, n)
 		}
-		one.Must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q}}`, fresh))
+		one.Must(http.StatusOK, "PATCH", "/daily?force=true", fmt.Sprintf(`{"platform":{"url":%q,"admin_key":%q}}`, fresh, fakeAdminKey))
 	}
-	if status, text := one.Manage("PATCH", "/daily", `{"platform":{"url":"http://127.0.0.1:1"}}`); status != http.StatusConflict || !strings.Contains(text, "?force=true") {
+	if status, text := one.Manage("PATCH", "/daily", `{"platform":{"url":"http://127.0.0.1:1","admin_key":"`+fakeAdminKey+`"}}`); status != http.StatusConflict || !strings.Contains(text, "?force=true") {
 		t.Errorf("moved with pending writes: %d %s", status, text)
 	}
 }

@@ -123,7 +123,8 @@ func (f *siteFlags) checkKind() error {
 var flagNames = strings.NewReplacer(
 	", or write null to take it away", "", ` such as ["news.example.com"]`, " such as news.example.com",
 	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.admin_url:", ": --admin-url:", ": platform.webhooks:", ": --webhooks:",
-	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:", ": labels:", ": --label:",
+	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:",
+	"write platform.admin_key too", "write --admin-key - too", ": labels:", ": --label:",
 )
 
 func (f *siteFlags) patch() (json.RawMessage, error) {

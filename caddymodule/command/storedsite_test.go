@@ -112,6 +112,7 @@ func TestSiteCommands(t *testing.T) {
 		{"site update weekly --hosts plain.example", "", no("changing site weekly: host plain.example of site weekly already belongs to site plain")},
 		{"site update weekly --hosts new.example --reconcile off", "", ran{"Site weekly is changed, everywhere within two seconds.\n", "", 0}},
 		{"site update weekly --reconcile fast", "", no(`site weekly: --reconcile: "fast": write "off", or a duration of a minute or more, such as "6h"`)},
+		{"site update weekly --url http://127.0.0.1:2369", "", no("site weekly: --url: this is another server than before, and would be sent the admin_key that is kept: write --admin-key - too")},
 		{"site update plain --platform ghost --url http://127.0.0.1:2368", "", no("site plain: --admin-key: needs the key of a custom integration in Ghost's settings")},
 		{"theme remove nightly --site weekly", "", ran{"The theme nightly of site weekly is no longer refreshed. Its manifest stays.\n", "", 0}},
 		{"theme remove nightly --site weekly", "", no("site weekly has no theme nightly with a repository: list shows those that have")},
