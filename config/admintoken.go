@@ -18,12 +18,18 @@ type AdminToken struct {
 	// Labels are those of the sites in the store that the token may see and change: sites that carry
 	// one of them. Default: none, for a token that may do everything.
 	Labels []string `json:"labels,omitempty"`
+
+	// AllowPrivateUpstreams lets a token with labels write sites whose platform or repositories are on this machine or in
+	// a private network. Default: false.
+	AllowPrivateUpstreams bool `json:"allow_private_upstreams,omitempty"`
 }
 
 // NamedToken is a token that a request had.
 type NamedToken struct {
 	Name   string
 	Labels []string // none for a token that may do everything
+
+	AllowPrivateUpstreams bool
 }
 
 // AdminTokens are those of a configuration.
@@ -68,7 +74,7 @@ func (t *AdminToken) resolve(p Placeholders, name string, all AdminTokens) error
 		if other, taken := all.Find(key); taken {
 			return &Mistake{Option: "key", Text: "it is that of admin_token " + other.Name + " too: give each its own"}
 		}
-		all[sha256.Sum256([]byte(key))] = NamedToken{name, labels}
+		all[sha256.Sum256([]byte(key))] = NamedToken{name, labels, t.AllowPrivateUpstreams}
 		return nil
 	})
 }

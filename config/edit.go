@@ -125,6 +125,7 @@ type Editor struct {
 	Lines        Lines
 	Store        *sites.SQL
 	Scope        Scope // of who changes them
+	Reach        Reach // of the same, where they have a scope
 
 	// CountPending counts the members of a site whose writes are pending.
 	CountPending func(ctx context.Context, site string) (int, error)
@@ -174,6 +175,9 @@ func (e *Editor) Add(ctx context.Context, list ...NamedSite) ([]sites.Site, erro
 		list[i].Labels = labels
 	}
 	prepared, err := e.Prepare(list...)
+	for i := 0; err == nil && i < len(list); i++ {
+		err = e.checkReach(sites.Site{}, new(Site), prepared[i], list[i].site())
+	}
 	if err == nil {
 		err = e.Store.Add(ctx, prepared...)
 	}
@@ -262,6 +266,9 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		}
 		prepared, err := e.Prepare(named)
 		if err != nil {
+			return err
+		}
+		if err := e.checkReach(kept, site, prepared[0], named.site()); err != nil {
 			return err
 		}
 		if err := checkReceivers(site, named.site(), patches[name]); err != nil {

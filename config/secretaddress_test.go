@@ -10,8 +10,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
-// A secret that is kept goes to no other server: who may change an address need not know the secret.
-func TestSecretStaysWithItsAddress(t *testing.T) {
+func sealedStore(t *testing.T) *sites.SQL {
+	t.Helper()
 	keys, err := seal.NewKeyring("sealing-secret-0123456789abcdef0123456789")
 	if err != nil {
 		t.Fatalf("seal.NewKeyring: %v", err)
@@ -20,6 +20,23 @@ func TestSecretStaysWithItsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatalf("sites.NewSQL: %v", err)
 	}
+	return store
+}
+
+func dailyOnGhost() config.NamedSite {
+	return config.NamedSite{
+		Name: "daily", Hosts: []string{"news.example.com"}, Labels: []string{"acme"},
+		Platform: &config.Platform{Kind: "ghost", URL: "http://ghost.example:2368", AdminURL: "https://ghost.example", AdminKey: adminKey},
+		Themes: map[string]*config.Theme{
+			"nightly": {Repository: &config.Repository{URL: "https://git.example.com/n.git", Token: "theme-token"}},
+			"open":    {Repository: &config.Repository{URL: "https://git.example.com/o.git"}},
+		},
+	}
+}
+
+// A secret that is kept goes to no other server: who may change an address need not know the secret.
+func TestSecretStaysWithItsAddress(t *testing.T) {
+	store := sealedStore(t)
 	const (
 		withKey   = `,"admin_key":"` + adminKey + `"`
 		needsKey  = " is another server than before, and would be sent the admin_key that is kept: write platform.admin_key too"
@@ -45,15 +62,7 @@ func TestSecretStaysWithItsAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, scope := range []config.Scope{nil, {"acme"}} { // the operator's own, and a tenant's
 				editor := &config.Editor{Config: new(config.Config), Store: store}
-				site := config.NamedSite{
-					Name: "daily", Hosts: []string{"news.example.com"}, Labels: []string{"acme"},
-					Platform: &config.Platform{Kind: "ghost", URL: "http://ghost.example:2368", AdminURL: "https://ghost.example", AdminKey: adminKey},
-					Themes: map[string]*config.Theme{
-						"nightly": {Repository: &config.Repository{URL: "https://git.example.com/n.git", Token: "theme-token"}},
-						"open":    {Repository: &config.Repository{URL: "https://git.example.com/o.git"}},
-					},
-				}
-				if _, err := editor.Add(t.Context(), site); err != nil {
+				if _, err := editor.Add(t.Context(), dailyOnGhost()); err != nil {
 					t.Fatalf("editor.Add: %v", err)
 				}
 				editor.Scope = scope

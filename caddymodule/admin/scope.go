@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
@@ -26,11 +27,21 @@ func withToken(ctx context.Context, token config.NamedToken) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
+// reachOf is which servers the token of a request may write. The admin API is where the request has arrived.
+func reachOf(r *http.Request) config.Reach {
+	token, _ := r.Context().Value(tokenKey{}).(config.NamedToken)
+	reach := config.Reach{PrivateUpstreams: token.AllowPrivateUpstreams}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		reach.Admin = at.AddrPort()
+	}
+	return reach
+}
+
 // editorFor changes the sites that a request may see. Errors: edge.ErrNoStore, edge.ErrStoreAway.
 func editorFor(r *http.Request, app *app.App) (*config.Editor, error) {
 	editor, err := app.Edge.Stored().Editor()
 	if err == nil {
-		editor.Scope = scopeOf(r)
+		editor.Scope, editor.Reach = scopeOf(r), reachOf(r)
 	}
 	return editor, err
 }

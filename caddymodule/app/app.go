@@ -3,7 +3,9 @@
 package app
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -98,7 +100,22 @@ func (a *App) Start() error {
 		return err
 	}
 	a.log(a.warningsOfHosts())
+	// Of the addresses at which the admin API may listen, Caddy tells of the default one alone.
+	if at, err := caddy.ParseNetworkAddress(caddy.DefaultAdminListen); err == nil && caddy.ListenerUsage(at.Network, at.JoinHostPort(0)) > 0 {
+		a.log(a.warningsOfAdmin(caddy.DefaultAdminListen))
+	}
 	return nil
+}
+
+// warningsOfAdmin are about an address of Caddy's admin API, where sites of tenants may reach it.
+func (a *App) warningsOfAdmin(address string) []config.Warning {
+	at, err := caddy.ParseNetworkAddress(address)
+	if isOfTenant := func(name string) bool { return len(a.AdminTokens[name].Labels) > 0 }; err != nil || at.IsUnixNetwork() ||
+		!slices.ContainsFunc(slices.Collect(maps.Keys(a.AdminTokens)), isOfTenant) {
+		return nil
+	}
+	return []config.Warning{config.NewWarning("Caddy's admin API listens on TCP, where all that runs on this machine reaches it, and maybe the site of a tenant: "+
+		"let it listen on a Unix socket", "address", address, "write", "admin unix//run/caddy/admin.sock")}
 }
 
 // Stop ends background work; [App.Cleanup] releases what the configurations share.

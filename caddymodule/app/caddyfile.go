@@ -36,6 +36,7 @@ func parse(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    admin_token <name> {
 //	        key    <token>
 //	        labels <label...>
+//	        allow_private_upstreams
 //	    }
 //	    resolvers <address...>
 //	    service <name>
@@ -96,6 +97,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				return blocks.Parse(d, inner, map[string]blocks.Option{
 					"key":    blocks.Text("key", "{env.PANEL_TOKEN}", &token.Key),
 					"labels": blocks.Texts("labels acme", &token.Labels),
+					"allow_private_upstreams": {Example: "allow_private_upstreams", Set: func([]string) error {
+						token.AllowPrivateUpstreams = true
+						return nil
+					}},
 				})
 			})
 		}},

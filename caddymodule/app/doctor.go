@@ -47,7 +47,11 @@ func Needs(text []byte) (doctor.Config, error) {
 	if err != nil {
 		return doctor.Config{}, err
 	}
-	for _, w := range slices.Concat(a.Warnings(Placeholders(), a.Lines), a.warningsOfHosts(), a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts())) {
+	var ofAdmin []config.Warning
+	if admin := cmp.Or(parsed.Admin, new(caddy.AdminConfig)); !admin.Disabled {
+		ofAdmin = a.warningsOfAdmin(cmp.Or(admin.Listen, caddy.DefaultAdminListen))
+	}
+	for _, w := range slices.Concat(a.Warnings(Placeholders(), a.Lines), ofAdmin, a.warningsOfHosts(), a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts())) {
 		checked.Warnings = append(checked.Warnings, w.String())
 	}
 	if !a.Edge.KnowsAllSites() {
