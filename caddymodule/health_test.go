@@ -74,7 +74,7 @@ func TestHealthSaysWhetherTheEdgeWorks(t *testing.T) {
 		},
 		{
 			"no Lychgate", healthGlobal + server + "respond ok\n}\n",
-			"app module lychgate: module not configured",
+			"the running configuration has no lychgate",
 			healthResponse{Status: 503, Store: "none", Sites: []string{}},
 		},
 	} {
@@ -177,4 +177,21 @@ func testHealthBeforePostgres(t *testing.T, directive string) {
 		got, _ := health(t, admin)
 		return cmp.Diff(healthResponse{Status: 200, Healthy: true, Store: "postgres", Sites: []string{"daily"}}, got)
 	})
+}
+
+// A balancer has no token, and sees all the same what an edge serves while its store is away: not the name of a site.
+func TestHealthWithoutTokenSaysWhatIsServed(t *testing.T) {
+	store, source, w := edgetest.PostgresProxy(t)
+	direct := edgetest.StartStored(t, store)
+	direct.AddNone("daily", "daily.example")
+	e := edgetest.StartStored(t, source, "admin_token operator {\nkey "+edgetest.OperatorToken+"\n}")
+	e.UntilServed("daily.example")
+	w.Cut()
+	ask := func(method, path string) (int, string) { return edgetest.AdminOf(t, e.AdminSocket)(method, path) }
+	got, problem := health(t, ask)
+	got.FromMemory = got.FromMemory[:min(1, len(got.FromMemory))] // events may be behind
+	want := healthResponse{Status: 503, Store: "postgres", Sites: []string{}, FromMemory: []string{"sites"}}
+	if diff := cmp.Diff(want, got); diff != "" || strings.Contains(problem, "daily") {
+		t.Errorf("with the problem %q (-want +got):\n%s", problem, diff)
+	}
 }

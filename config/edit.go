@@ -166,7 +166,7 @@ func (e *Editor) checkName(ctx context.Context, name string) error {
 func (e *Editor) Add(ctx context.Context, list ...NamedSite) ([]sites.Site, error) {
 	for i := range list {
 		if err := e.checkName(ctx, list[i].Name); err != nil {
-			return nil, err
+			return nil, e.hideOwner(ctx, err)
 		}
 		labels, err := e.Scope.forNew(list[i].Labels)
 		if err != nil {
@@ -181,11 +181,16 @@ func (e *Editor) Add(ctx context.Context, list ...NamedSite) ([]sites.Site, erro
 	if err == nil {
 		err = e.Store.Add(ctx, prepared...)
 	}
-	return prepared, e.hideOwner(err)
+	return prepared, e.hideOwner(ctx, err)
 }
 
-// hideOwner leaves out whose a host is, if that site may not be seen.
-func (e *Editor) hideOwner(err error) error {
+// hideOwner leaves out whose a host is, if that site may not be seen, and to change a site that may not.
+func (e *Editor) hideOwner(ctx context.Context, err error) error {
+	if exists, ok := errors.AsType[*sites.ExistsError](err); ok && len(e.Scope) > 0 {
+		if _, err := e.Find(ctx, exists.Name); errors.Is(err, sites.ErrNotFound) {
+			return &ConfiguredError{exists.Name, "the name is taken: choose another"}
+		}
+	}
 	if taken, ok := errors.AsType[*sites.HostTakenError](err); ok && len(e.Scope) > 0 {
 		return &ConfiguredError{taken.Name, "host " + taken.Host + " already belongs to another site"}
 	}
@@ -282,7 +287,7 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		prepared[0].Revision = kept.Revision
 		all = append(all, prepared[0])
 	}
-	return e.hideOwner(e.Store.Replace(ctx, all...))
+	return e.hideOwner(ctx, e.Store.Replace(ctx, all...))
 }
 
 // checkPending refuses to drop writes that are pending, unless they may be lost. Errors:

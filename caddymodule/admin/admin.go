@@ -60,7 +60,8 @@ type health struct {
 
 	Problem string `json:"problem,omitempty"`
 
-	// FromMemory is what this edge serves all the same, as it was last read.
+	// FromMemory is what this edge serves all the same, as it was last read. It names parts of Lychgate, and no site, so that load
+	// balancers see it without a token.
 	FromMemory []string `json:"from_memory,omitempty"`
 }
 
@@ -87,7 +88,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request, app *app.App) error {
 		if isBound && app != nil {
 			response.Problem = errOperators.Error()
 		}
-		if app != nil && !isBound {
+		if app != nil {
 			response.FromMemory = app.Edge.FromMemory()
 		}
 	}
