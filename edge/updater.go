@@ -62,7 +62,37 @@ func (u *updater) serve(changes []sites.Site) {
 	u.leave(gone, byName)
 	u.retryChanged(gone, byName)
 	u.logLocked(locked)
+	u.warnOfSameKeys(come, byName)
 }
+
+// warnOfSameKeys says which sites that come have the key of another, in one line.
+func (u *updater) warnOfSameKeys(come []*Site, byName map[string]*Site) {
+	names := make(map[string][]string) // by key, of those that come
+	for _, site := range come {
+		if key := site.Config.Platform.AdminKey; key != "" {
+			names[key] = nil
+		}
+	}
+	for name, site := range byName {
+		if of, ok := names[site.Config.Platform.AdminKey]; ok {
+			names[site.Config.Platform.AdminKey] = append(of, name)
+		}
+	}
+	var same []string
+	for _, of := range names {
+		if len(of) > 1 {
+			same = append(same, of...)
+		}
+	}
+	if len(same) > 0 {
+		slices.Sort(same)
+		u.base.Logger.Warn("sites in the store have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site",
+			zap.Int("sites", len(same)), zap.Strings("first", same[:min(len(same), mostLogged)]))
+	}
+}
+
+// mostLogged bounds the names of sites in a line of the log.
+const mostLogged = 20
 
 // isShadowed reports whether a site of the configuration has a name, and warns of it.
 func (u *updater) isShadowed(name string) bool {
@@ -151,9 +181,8 @@ func (u *updater) logLocked(list []*Site) {
 	if len(list) == 0 {
 		return
 	}
-	const most = 20
 	var names []string
-	for _, site := range list[:min(len(list), most)] {
+	for _, site := range list[:min(len(list), mostLogged)] {
 		names = append(names, site.Name)
 	}
 	slices.Sort(names)

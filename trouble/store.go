@@ -59,8 +59,12 @@ func (s *Store) List(ctx context.Context, of State, page database.SitePage, isSe
 		return nil, err
 	}
 	names := make([]string, len(found))
-	for i, site := range found {
+	for i := range found {
+		site := &found[i]
 		names[i] = site.Name
+		if slices.ContainsFunc(site.Reasons, func(r Reason) bool { return r.State == KeyRejected }) { // which explains the other
+			site.Reasons = slices.DeleteFunc(site.Reasons, func(r Reason) bool { return r.State == WebhookMissing })
+		}
 		slices.SortFunc(site.Reasons, func(a, b Reason) int {
 			return cmp.Compare(slices.Index(States, a.State), slices.Index(States, b.State))
 		})

@@ -229,3 +229,25 @@ func fill(t *testing.T, db *database.DB, sites int) {
 		t.Fatalf("Commit: %v", err)
 	}
 }
+
+// A key that is rejected explains that the webhooks are not registered: it is one thing to do. Who asks for
+// missing webhooks sees them all the same.
+func TestRejectedKeyExplainsMissingWebhooks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		store := open(t, db)
+		old := db.Now().UnixMilli() - (6 * time.Minute).Milliseconds()
+		execute(t, db, addContact, "daily", "rejected", old, 0)
+		execute(t, db, addWebhook, "daily", old, 0)
+		execute(t, db, addWebhook, "hook", old, 0)
+		const missing = " webhook_missing 0 the platform has not taken the webhooks, so what changes there is seen late"
+		for of, want := range map[trouble.State][]string{
+			trouble.Failing:        {"daily key_rejected 0 problem", "hook" + missing},
+			trouble.WebhookMissing: {"daily" + missing, "hook" + missing},
+		} {
+			got, err := store.List(t.Context(), of, database.SitePage{Most: 100}, all)
+			if diff := cmp.Diff(want, lines(got)); diff != "" || err != nil {
+				t.Errorf("%s (-want +got):\n%s, %v", of, diff, err)
+			}
+		}
+	})
+}

@@ -17,7 +17,7 @@ const failingPage = 500
 
 // listFailing lists the sites in trouble, as the store has them, and as the edge on this machine knows for itself
 // if it runs: those with one of the labels, if there are some.
-func (s *sitesStore) listFailing(ctx context.Context, out io.Writer, labels []string) error {
+func (s *sitesStore) listFailing(ctx context.Context, out io.Writer, labels []string, asJSON bool) error {
 	store, err := trouble.Open(ctx, s.db)
 	if err != nil {
 		return err
@@ -43,21 +43,28 @@ func (s *sitesStore) listFailing(ctx context.Context, out io.Writer, labels []st
 			return err
 		}
 	}
+	all := newSitesJSON(out)
 	for n := 0; ; {
 		list, err := store.List(ctx, trouble.Failing, page, isServed, sources...)
 		if err != nil {
 			return err
 		}
-		if len(list) > 0 && n == 0 {
+		if len(list) > 0 && n == 0 && !asJSON {
 			fmt.Fprintln(table, "NAME\tSTATE\tSINCE\tLAST CONTACT\tPROBLEM")
 		}
 		for _, site := range list {
-			page.After = site.Name
+			if page.After = site.Name; asJSON {
+				all.add(site)
+				continue
+			}
 			for _, r := range site.Reasons {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", site.Name, r.State, orNone(r.Since), orNone(site.LastContact), printable(problemOf(r)))
 			}
 		}
 		if n += len(list); len(list) < failingPage {
+			if asJSON {
+				return all.end()
+			}
 			if n == 0 {
 				fmt.Fprintln(out, "No site is in trouble.")
 			}

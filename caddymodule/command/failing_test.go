@@ -36,5 +36,6 @@ func TestSiteListFailing(t *testing.T) {
 		{"site list --failing --label acme", "", ran{"NAME    STATE         SINCE                    LAST CONTACT  PROBLEM\n" +
 			"weekly  key_rejected  TIME  unknown       Ghost answers 401\n", note, 0}},
 		{"site list --failing --label beta", "", ran{"No site is in trouble.\n", note, 0}},
+		{"site list --failing --label acme --json", "", ran{`{"sites":[` + "\n" + `{"name":"weekly","reasons":[{"state":"key_rejected","since":"TIME","problem":"Ghost answers 401"}]}]}` + "\n", note, 0}},
 	})
 }

@@ -197,6 +197,7 @@ without a certificate, and writes that wait because too many had no response. Wi
 	}
 	failing := list.Flags().Bool("failing", false, "List the sites in trouble, and why")
 	labels := list.Flags().StringSlice("label", nil, "Only sites with this label, or one of several")
+	asJSON := list.Flags().Bool("json", false, "As the admin API answers, all of them, a site on each line")
 	list.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, _ []string) error {
 		for _, label := range *labels {
 			if err := config.CheckLabel("--label", label); err != nil {
@@ -204,7 +205,17 @@ without a certificate, and writes that wait because too many had no response. Wi
 			}
 		}
 		if *failing {
-			return s.listFailing(ctx, out, *labels)
+			return s.listFailing(ctx, out, *labels, *asJSON)
+		}
+		if *asJSON {
+			all := newSitesJSON(out)
+			for kept, err := range s.sites.All(ctx, *labels) {
+				if err != nil {
+					return err
+				}
+				all.add(config.ShowSite(kept))
+			}
+			return all.end()
 		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NAME\tPLATFORM\tHOSTS\tKEYS")

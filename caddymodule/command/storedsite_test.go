@@ -123,6 +123,9 @@ func TestSiteCommands(t *testing.T) {
 		{"site update weekly --label Acme", "", no(`site weekly: --label: "Acme": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme`)},
 		{"site update weekly --label trial,acme", "", ran{"Site weekly is changed, everywhere within two seconds.\n", "", 0}},
 		{"site list --label acme", "", ran{"NAME    PLATFORM  HOSTS        KEYS\nweekly  none      new.example  none\n", "", 0}},
+		{"site list --json", "", ran{`{"sites":[` + "\n" + `{"name":"plain","hosts":["plain.example"],"platform":{"kind":"none"},"created_at":"TIME","updated_at":"TIME"},` + "\n" +
+			`{"name":"weekly","hosts":["new.example"],"platform":{"kind":"none"},"labels":["acme","trial"],"created_at":"TIME","updated_at":"TIME"}]}` + "\n", "", 0}},
+		{"site list --json --label nobody", "", ran{`{"sites":[]}` + "\n", "", 0}},
 		{"site list --label beta", "", ran{"NAME  PLATFORM  HOSTS  KEYS\n", "", 0}},
 		{"site list --label Beta", "", no(`--label "Beta": a label has 1 to 63 lower-case letters, digits and hyphens, such as acme`)},
 		{"site show weekly", "", ran{"Name:          weekly\nHosts:         new.example\nLabels:        acme trial\nPlatform:      none\nIntegrations:  crm\nAdded:         TIME\nChanged:       TIME\n", "", 0}},
