@@ -32,7 +32,8 @@ func (e *Editor) checkReach(kept sites.Site, site *Site, prepared sites.Site, af
 	}
 	for _, host := range prepared.Hosts {
 		if !slices.Contains(kept.Hosts, host) && (isLocalhost(host) || isAddress.MatchString(host)) {
-			return &InvalidSiteError{prepared.Name, JSONText(wrongHost(host, "is no host for a site of this token: write a name that is in DNS, such as news.example.com"))}
+			problem := wrongHost(host, "is no host for a site of this token: write a name that is in DNS, such as news.example.com")
+			return &InvalidSiteError{prepared.Name, JSONText(problem)}
 		}
 	}
 	known := make(map[string]string)
@@ -61,7 +62,8 @@ func (r Reach) problemOf(address string) string {
 	case r.Admin.IsValid() && portOf(u) == strconv.Itoa(int(r.Admin.Port())) && isThisMachine(host):
 		return "this is Caddy's admin API: write where the site's own server is"
 	case !r.PrivateUpstreams && isPrivate(host):
-		return "this is on this machine or in its network, which the token may not reach: write a public address, or have the operator add allow_private_upstreams to the admin_token"
+		return "this is on this machine or in its network, which the token may not reach: write a public address, " +
+			"or have the operator add allow_private_upstreams to the admin_token"
 	}
 	return ""
 }
@@ -78,9 +80,11 @@ var isAddress = regexp.MustCompile(`:|(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 // below names that are for networks of one's own.
 var privateName = regexp.MustCompile(`^[^.]+$|\.(localhost|local|internal|home\.arpa|lan)$`)
 
-// privateNetworks are those beside what package netip knows: "this network", shared address space (RFC 6598), and IPv4 addresses within
-// IPv6 (RFC 6052).
-var privateNetworks = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("64:ff9b::/96")}
+// privateNetworks are those beside what package netip knows: "this network", shared address space (RFC 6598), and IPv4
+// addresses within IPv6 (RFC 6052).
+var privateNetworks = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("64:ff9b::/96"),
+}
 
 func isPrivate(host string) bool {
 	ip, err := netip.ParseAddr(host)

@@ -21,7 +21,10 @@ import (
 // This file shows all kinds of what is pending.
 
 var pendingRoutes = []route{
-	{"/lychgate/pending", parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}}, false, always(unsent), servePending},
+	{
+		"/lychgate/pending", parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}}, false, always(unsent),
+		servePending,
+	},
 	{"/lychgate/pending/try", parameters{http.MethodPost: {"site"}}, false, always(unsent), servePendingTry},
 	{"/lychgate/members/behind", parameters{http.MethodGet: {"site"}}, false, always(unsent), serveBehind},
 	{"/lychgate/members/try", parameters{http.MethodPost: {"site"}}, false, always(unsent), serveTry},
