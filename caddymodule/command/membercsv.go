@@ -2,7 +2,6 @@ package command
 
 import (
 	"bufio"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
@@ -118,7 +119,7 @@ const maxRow = 1 << 20
 
 // membersCSV reads members from a CSV file.
 type membersCSV struct {
-	reader *csv.Reader
+	reader *spreadsheet.Reader
 	budget *rowBudget
 
 	columns []memberColumn // of the file; one without a name is not read
@@ -130,15 +131,12 @@ type membersCSV struct {
 	email      int // likewise, -1 for none
 }
 
-// newMembersCSV reads the first line of a file, which names the columns.
-func newMembersCSV(from io.Reader, mode members.Mode) (*membersCSV, error) {
-	f := &membersCSV{budget: &rowBudget{from: from, left: maxRow}}
-	buffered := bufio.NewReader(f.budget)
-	if bom, _ := buffered.Peek(3); string(bom) == "\ufeff" { // which spreadsheets put there
-		_, _ = buffered.Discard(len(bom))
+// newMembersCSV reads the first line of a file, which names the columns. The encoding is that of spreadsheet.NewReader.
+func newMembersCSV(from io.Reader, mode members.Mode, encoding string) (_ *membersCSV, err error) {
+	f := &membersCSV{budget: &rowBudget{from: from, left: maxRow}, line: 1}
+	if f.reader, err = spreadsheet.NewReader(f.budget, encoding); err != nil {
+		return nil, f.explain(err)
 	}
-	f.line, f.reader = 1, csv.NewReader(buffered)
-	f.reader.ReuseRecord = true
 	header, err := f.reader.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, errors.New("it is empty: its first line names the columns, such as email,name,labels")
@@ -164,11 +162,36 @@ func newMembersCSV(from io.Reader, mode members.Mode) (*membersCSV, error) {
 	return f, nil
 }
 
+// Of the export of Ghost's own Admin: the column that has another name there, and those that nobody can change here.
+const subscribedInGhost = "subscribed_to_emails"
+
+var onlyInGhost = []string{"id", "complimentary_plan", "stripe_customer_id", "deleted_at", "tiers", "gift_id"}
+
+// consent begins what a name has that may say who gets newsletters, in lower case and without what is between its words.
+var consent = []string{"subscri", "newsletter", "optin", "optout", "optedin", "optedout", "consent", "emaildisabled", "marketing"}
+
+func saysConsent(name string) bool {
+	name = strings.Map(func(c rune) rune {
+		if !unicode.IsLetter(c) {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, name)
+	return slices.ContainsFunc(consent, func(part string) bool { return strings.Contains(name, part) })
+}
+
 func (f *membersCSV) addColumn(name string) error {
+	if name == subscribedInGhost {
+		name = "is_subscribed"
+	}
 	at := slices.IndexFunc(memberColumns, func(c memberColumn) bool { return c.name == name })
 	switch {
-	case at < 0 && strings.Contains(name, ";"):
-		return errors.New("line 1: the columns have semicolons between them: save the file with commas")
+	case at < 0 && slices.Contains(onlyInGhost, name):
+		f.ignored, f.columns = append(f.ignored, name), append(f.columns, memberColumn{})
+		return nil
+	case at < 0 && saysConsent(name):
+		return fmt.Errorf("line 1: the column %q may say who gets newsletters, so it is not left out: "+
+			"name it is_subscribed, with true or false in its cells, or remove it", name)
 	case at < 0:
 		f.unknown, f.columns = append(f.unknown, name), append(f.columns, memberColumn{})
 		return nil
@@ -211,7 +234,7 @@ func (f *membersCSV) rows() iter.Seq2[push.Row, error] {
 }
 
 func (f *membersCSV) rowOf(cells []string) push.Row {
-	f.line, _ = f.reader.FieldPos(0)
+	f.line = f.reader.Line()
 	row := push.Row{Line: f.line, Identifier: spreadsheet.Unescape(cells[f.identifier])}
 	if f.email >= 0 {
 		row.Email = strings.TrimSpace(spreadsheet.Unescape(cells[f.email]))
@@ -233,6 +256,11 @@ func (f *membersCSV) fieldsOf(cells []string, m *members.Member) (fields members
 		if m != nil && cells[i] == asRead(spreadsheet.Escape(column.value(membersapi.NewMemberRecord(*m)))) {
 			continue
 		}
+		if strings.ContainsRune(cells[i], utf8.RuneError) {
+			invalid := &members.InvalidError{Message: "The " + column.name + " has U+FFFD, where a letter was lost when the file was converted."}
+			err = errors.Join(err, invalid)
+			continue
+		}
 		err = errors.Join(err, column.set(&fields, spreadsheet.Unescape(cells[i])))
 	}
 	return fields, err
@@ -245,6 +273,9 @@ func asRead(cell string) string { return strings.ReplaceAll(cell, "\r\n", "\n") 
 func (f *membersCSV) explain(err error) error {
 	if errors.Is(err, errLongRow) {
 		return fmt.Errorf("the row at line %d, or the one after it, has more than %d bytes: is a quote missing?", f.line, maxRow)
+	}
+	if other, ok := errors.AsType[*spreadsheet.EncodingError](err); ok {
+		return fmt.Errorf("%w, or add --encoding %s here", err, other.Encoding)
 	}
 	return err
 }

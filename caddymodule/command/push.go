@@ -30,8 +30,8 @@ import (
 
 // pushFlags are those of the command, and its file.
 type pushFlags struct {
-	file, report, integration string
-	ignoreUnknown, dryRun     bool
+	file, report, integration, encoding string
+	ignoreUnknown, dryRun               bool
 }
 
 func pushCommand() *cobra.Command {
@@ -52,6 +52,7 @@ Rows that are refused are listed in a report, and the exit code is 1 then.
 	var flags pushFlags
 	command.Flags().StringVar(&flags.integration, "integration", "", "Whose rules hold: mode, duplicates, newsletters by default (default: the only integration)")
 	command.Flags().StringVar(&flags.report, "report", "", "File for the rows that are refused, which only you can read (default: <file>.refused.csv)")
+	command.Flags().StringVar(&flags.encoding, "encoding", "", "Encoding of the file, such as windows-1252 (default: UTF-8, or what its byte order mark says)")
 	command.Flags().BoolVar(&flags.ignoreUnknown, "ignore-unknown", false, "Leave out columns that are not known")
 	command.Flags().BoolVar(&flags.dryRun, "dry-run", false, "Check the file and say what would be done, and do nothing")
 	command.RunE = withStore(func(ctx context.Context, out io.Writer, s *siteStore, args []string) error {
@@ -114,7 +115,7 @@ func (s *siteStore) push(ctx context.Context, out io.Writer, integration members
 	if err != nil {
 		return fmt.Errorf("nothing was pushed: %s: %w", flags.file, err)
 	}
-	rows, err := newMembersCSV(file, integration.Mode)
+	rows, err := newMembersCSV(file, integration.Mode, flags.encoding)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (s *siteStore) checkRows(ctx context.Context, file *os.File, mode members.M
 	if isSameFile(flags.file, flags.report) {
 		return 0, errors.New("--report names the file itself: write the path of another")
 	}
-	checked, err := newMembersCSV(file, mode)
+	checked, err := newMembersCSV(file, mode, flags.encoding)
 	if err != nil {
 		return 0, err
 	}

@@ -92,6 +92,11 @@ func TestPushSaysWhichRowsWereRefused(t *testing.T) {
 	writeFile(t, folder, "wide.csv", "email,phone\njane@example.com,1\n")
 	check(ran{"", "Error: nothing was pushed: wide.csv: line 1: there is no column \"phone\": known are email, name, is_subscribed, note, labels, tier_id, member_id; leave others out with --ignore-unknown\n", 1}, run("wide.csv"), "")
 	check(ran{"1 row: 0 created, 0 updated, 1 unchanged, 0 refused.\n", "Columns that are ignored: phone\nPushing 1 row of wide.csv to site daily …\n", 0}, run("wide.csv", "--ignore-unknown"), "")
+	writeFile(t, folder, "consent.csv", "email,Newsletter opt-in\njane@example.com,no\n")
+	check(ran{"", "Error: nothing was pushed: consent.csv: line 1: the column \"Newsletter opt-in\" may say who gets newsletters, so it is not left out: " +
+		"name it is_subscribed, with true or false in its cells, or remove it\n", 1}, run("consent.csv", "--ignore-unknown"), "")
+	writeFile(t, folder, "excel.csv", "email;name\njane@example.com;Jan\xe9\n")
+	check(ran{"1 row: 0 created, 1 updated, 0 unchanged, 0 refused.\n", "Pushing 1 row of excel.csv to site daily …\n", 0}, run("excel.csv", "--encoding", "windows-1252"), "")
 	writeFile(t, folder, "broken.csv", "email\nnew@example.com\n\"x")
 	check(ran{"", "Error: nothing was pushed: broken.csv: parse error on line 3, column 3: extraneous or missing \" in quoted-field\n", 1}, run("broken.csv"), "")
 	check(ran{"", "Error: nothing was pushed: wide.csv: --report names the file itself: write the path of another\n", 1}, run("wide.csv", "--report", "wide.csv", "--ignore-unknown"), "")
@@ -103,7 +108,7 @@ func TestPushSaysWhichRowsWereRefused(t *testing.T) {
 	if err := audit.LogKept(t.Context(), db, func(c audit.Change) { audited = append(audited, c.Via+" "+c.Kind+" "+c.Action+" "+c.Site) }); err != nil {
 		t.Fatalf("audit.LogKept: %v", err)
 	}
-	if diff := cmp.Diff(slices.Repeat([]string{"command members pushed daily"}, 4), audited); diff != "" {
+	if diff := cmp.Diff(slices.Repeat([]string{"command members pushed daily"}, 5), audited); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }

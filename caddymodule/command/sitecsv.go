@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -167,7 +167,10 @@ func isSame(kept, site sites.Site) bool {
 
 // readCSV reads and checks all sites of a file (RFC 4180). It adds lines with a wrong site to wrong, and goes on.
 func (s *sitesStore) readCSV(from io.Reader, wrong *mistakes) ([]csvSite, error) {
-	reader := csv.NewReader(from)
+	reader, err := spreadsheet.NewReader(from, "")
+	if err != nil {
+		return nil, err
+	}
 	header, err := reader.Read()
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("it is empty: its first line names the columns, such as %s", strings.Join(csvColumns, ","))
@@ -177,10 +180,7 @@ func (s *sitesStore) readCSV(from io.Reader, wrong *mistakes) ([]csvSite, error)
 	}
 	header = slices.Clone(header)
 	for i, column := range header {
-		header[i] = strings.TrimSpace(strings.TrimPrefix(column, "\ufeff")) // which spreadsheets put there
-		if strings.ContainsAny(column, ";\t") {
-			return nil, fmt.Errorf("line 1: %q: separate the columns with commas", column)
-		}
+		header[i] = strings.TrimSpace(column)
 		if !slices.Contains(csvColumns, header[i]) {
 			return nil, fmt.Errorf("line 1: there is no column %q: known are %s", column, strings.Join(csvColumns, ", "))
 		}
@@ -198,7 +198,7 @@ func (s *sitesStore) readCSV(from io.Reader, wrong *mistakes) ([]csvSite, error)
 		if err != nil {
 			return nil, err
 		}
-		line, _ := reader.FieldPos(0)
+		line := reader.Line()
 		site, err := siteOfRow(header, row)
 		if err != nil {
 			wrong.add(line, err.Error())

@@ -1,5 +1,5 @@
-// Package spreadsheet writes cells of CSV files that people open in a spreadsheet, so that what
-// strangers wrote is text there and no formula.
+// Package spreadsheet reads CSV files that people saved in a spreadsheet, and writes cells of those that they open in one,
+// so that what strangers wrote is text there and no formula.
 package spreadsheet
 
 import (
