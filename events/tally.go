@@ -15,8 +15,8 @@ const MonthFormat = "2006-01"
 
 // MonthIn reads a month such as 2026-05. ok is false for other texts.
 func MonthIn(month string, zone *time.Location) (from, until time.Time, ok bool) {
-	from, err := time.ParseInLocation(MonthFormat, month, zone)
-	return from, from.AddDate(0, 1, 0), err == nil
+	first, err := time.Parse(MonthFormat, month)
+	return at(first, 0, zone), at(first.AddDate(0, 1, 0), 0, zone), err == nil
 }
 
 // tallyEvents has noDate for an event that an edge of an earlier version keeps at the same time.

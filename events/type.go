@@ -183,7 +183,7 @@ func (f *Field) wrongTime(text string, values map[string]any) string {
 		of, _ := StandardField(f.date)
 		return "needs a date too: fill in " + strings.ToLower(of.Label)
 	case !ok: // the date says so
-	case isSkipped(date, clock, zoneOf(values)):
+	case isSkipped(date, clock, zoneOf(values), f.Key != "event_time_start"):
 		return fmt.Sprintf("does not exist on %s in %s, where the clocks go forward then", date.Format("2 January 2006"), zoneOf(values))
 	}
 	return ""

@@ -98,10 +98,17 @@ func laterDay(values map[string]any) (date time.Time, ok bool) {
 	return last, hasDate && last.After(first)
 }
 
-// at moves a time that does not exist, when clocks go forward, to as much later.
+// at is when the clocks of a zone show a time, the first time if they show it twice (RFC 5545, section 3.3.5). It moves
+// one that they leave out to as much later. time.Date promises neither.
 func at(date time.Time, clock time.Duration, zone *time.Location) time.Time {
 	t := time.Date(date.Year(), date.Month(), date.Day(), int(clock/time.Hour), int(clock%time.Hour/time.Minute), 0, 0, zone)
 	_, offset := t.Zone()
+	if change, _ := t.ZoneBounds(); !change.IsZero() {
+		_, before := change.Add(-1).Zone()
+		if first := t.Add(time.Duration(offset-before) * time.Second); first.Before(change) && before > offset {
+			return first
+		}
+	}
 	if early := date.Add(clock).Sub(t.UTC()) - time.Duration(offset)*time.Second; early > 0 { // west of Greenwich
 		t = t.Add(early)
 	}
@@ -138,10 +145,12 @@ func rfc3339(t time.Time) any {
 	return t.Format(time.RFC3339)
 }
 
-// isSkipped reports whether the clocks of a zone leave a time of a date out.
-func isSkipped(date time.Time, clock time.Duration, zone *time.Location) bool {
+// isSkipped reports whether the clocks of a zone leave a time of a date out. What ends at the moment at which they go
+// forward ends at a time that exists, if by another name: 02:00 is 03:00.
+func isSkipped(date time.Time, clock time.Duration, zone *time.Location, mayBeChange bool) bool {
 	t := at(date, clock, zone)
-	return time.Duration(t.Hour())*time.Hour+time.Duration(t.Minute())*time.Minute != clock
+	change, _ := t.ZoneBounds()
+	return time.Duration(t.Hour())*time.Hour+time.Duration(t.Minute())*time.Minute != clock && (!mayBeChange || !t.Equal(change))
 }
 
 // parseDate reads a date of a year from 1000 to 9998: the day after it, which calendars need, has four

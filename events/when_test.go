@@ -3,6 +3,7 @@ package events
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,6 +47,40 @@ func TestDaysWithoutMidnight(t *testing.T) {
 				t.Errorf("start, end, over, deadline (-want +got): %s", diff)
 			}
 		})
+	}
+}
+
+// A time that the clocks show twice is the first of both (RFC 5545, section 3.3.5), east and west of Greenwich, for each
+// moment that an event has, and for months.
+func TestTimesThatClocksShowTwice(t *testing.T) {
+	for _, test := range []struct{ zone, date, clock, want string }{
+		{"Europe/Berlin", "2026-10-25", "02:00", "2026-10-25T02:00:00+02:00"},
+		{"Europe/Berlin", "2026-10-25", "02:59", "2026-10-25T02:59:00+02:00"},
+		{"Europe/Berlin", "2026-10-25", "03:00", "2026-10-25T03:00:00+01:00"},
+		{"Europe/London", "2026-10-25", "01:30", "2026-10-25T01:30:00+01:00"},
+		{"America/New_York", "2026-11-01", "01:30", "2026-11-01T01:30:00-04:00"},
+		{"America/Los_Angeles", "2026-11-01", "01:00", "2026-11-01T01:00:00-07:00"},
+		{"America/St_Johns", "2026-11-01", "01:30", "2026-11-01T01:30:00-02:30"},
+		{"Australia/Lord_Howe", "2026-04-05", "01:45", "2026-04-05T01:45:00+11:00"}, // by half an hour
+		{"Australia/Sydney", "2026-04-05", "02:30", "2026-04-05T02:30:00+11:00"},
+		{"Pacific/Auckland", "2026-04-05", "02:30", "2026-04-05T02:30:00+13:00"},
+		{"America/Havana", "2026-11-01", "00:30", "2026-11-01T00:30:00-04:00"},
+	} {
+		values := map[string]any{
+			"event_date": test.date, "event_time_start": test.clock, "event_time_end": test.clock, "event_date_end": test.date,
+			"registration_deadline": test.date, "deadline_time_end": test.clock, "event_time_zone": test.zone,
+		}
+		w := whenOf(values)
+		for of, got := range map[string]any{"start": rfc3339(w.Start), "end": rfc3339(w.End), "deadline": rfc3339(w.Deadline)} {
+			if got != test.want {
+				t.Errorf("%s at %s on %s in %s: got %s, want %s", of, test.clock, test.date, test.zone, got, test.want)
+			}
+		}
+	}
+	havana, _ := parseZone("America/Havana")
+	from, until, _ := MonthIn("2026-11", havana)
+	if got := from.Format(time.RFC3339) + " " + until.Format(time.RFC3339); got != "2026-11-01T00:00:00-04:00 2026-12-01T00:00:00-05:00" {
+		t.Errorf("November in Havana, which has its first midnight twice: got %s, want it from the first one", got)
 	}
 }
 
@@ -108,6 +143,20 @@ func TestEndBeforeStartIsTheNextDay(t *testing.T) {
 			ends{
 				"2026-03-28T22:00:00+01:00", "2026-03-29T04:00:00+02:00", "2026-03-29T04:00:00+02:00",
 				"2026-03-28 22:00 – 2026-03-29 04:00 (Europe/Berlin)", "2026-03-29T04:00:00+02:00", "DTSTART:20260328T210000Z DTEND:20260329T020000Z",
+			},
+		},
+		"until the clocks go forward": {
+			map[string]any{"event_date": "2026-03-28", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"},
+			ends{
+				"2026-03-28T22:00:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T03:00:00+02:00",
+				"2026-03-28 22:00 – 2026-03-29 03:00 (Europe/Berlin)", "2026-03-29T03:00:00+02:00", "DTSTART:20260328T210000Z DTEND:20260329T010000Z",
+			},
+		},
+		"until a time that they show twice": {
+			map[string]any{"event_date": "2026-10-24", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"},
+			ends{
+				"2026-10-24T22:00:00+02:00", "2026-10-25T02:00:00+02:00", "2026-10-25T02:00:00+02:00",
+				"2026-10-24 22:00 – 2026-10-25 02:00 (Europe/Berlin)", "2026-10-25T02:00:00+02:00", "DTSTART:20261024T200000Z DTEND:20261025T000000Z",
 			},
 		},
 		"the night in which they go back": {
@@ -207,6 +256,7 @@ func TestEndProblems(t *testing.T) {
 		"before the start on the same day": {"22:00", "02:00", "2026-03-28", []manifest.Problem{{
 			Field: "event_time_end", Message: "End time must not be before the start time on the same day. Without an end date, it is on the next day.",
 		}}, ""},
+		"when the clocks go forward": {"22:00", "02:00", "", []manifest.Problem{}, "2026-03-29"},
 		"a time that the clocks leave out on the next day": {"22:00", "02:30", "", []manifest.Problem{{
 			Field: "event_time_end", Message: "End time does not exist on 29 March 2026 in Europe/Berlin, where the clocks go forward then.",
 		}}, "2026-03-29"},

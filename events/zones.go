@@ -2,7 +2,6 @@ package events
 
 import (
 	_ "embed"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +10,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/recent"
 )
 
-// zoneNames are the IANA names of time zones, one on each line: those in Go's zoneinfo.zip.
+// zoneNames are the IANA names of time zones, one on each line: those in Go's zoneinfo.zip, without Factory, which is no
+// place. Systems know more, such as posixrules and right/Europe/Berlin, whose clocks count leap seconds.
 //
 //go:embed zones.txt
 var zoneNames string
@@ -41,24 +41,17 @@ func zoneOf(values map[string]any) *time.Location {
 	return time.UTC
 }
 
-// maxZone is longer than any name of a time zone.
-const maxZone = 64
-
-// zones caches 1,000 time zones, which would be read from a file each time, for an hour: their rules
-// change. Some file systems know a zone by any number of names.
+// zones caches time zones, which would be read from a file each time, for an hour: their rules change.
 var zones = recent.New[string, *time.Location](1000, time.Hour)
 
 // parseZone reads the IANA name of a time zone, in any case.
 func parseZone(name string) (*time.Location, bool) {
-	if len(name) > maxZone {
+	name, isKnown := spelled()[strings.ToLower(name)]
+	if !isKnown {
 		return nil, false
 	}
-	name = spellZone(name)
 	if zone, ok := zones.Get(name); ok {
 		return zone, true
-	}
-	if name == "" || name == "Local" || path.Clean(name) != name || name[0] == '.' {
-		return nil, false
 	}
 	zone, err := time.LoadLocation(name)
 	if err == nil {

@@ -18,6 +18,7 @@ func TestOnlyIANAZonesAreKnown(t *testing.T) {
 		"america/argentina/buenos_aires": "America/Argentina/Buenos_Aires", "UTC": "UTC", "utc": "UTC", "antarctica/dumontdurville": "Antarctica/DumontDUrville",
 		"": "", "Local": "", "local": "", "Mars/Base": "", "Europe//Berlin": "", "Europe/./Berlin": "", "Europe/Berlin/": "",
 		"./UTC": "", "../zoneinfo/UTC": "", "Europe/../UTC": "", "/usr/share/zoneinfo/UTC": "", strings.Repeat("a", 65): "",
+		"Factory": "", "posixrules": "", "localtime": "", "posix/Europe/Berlin": "", "right/Europe/Berlin": "", // which some systems have
 	} {
 		for range 2 {
 			got := ""
@@ -43,7 +44,7 @@ func TestZoneNames(t *testing.T) {
 	}
 	defer archive.Close()
 	for _, file := range archive.File {
-		if name := file.Name; !strings.HasSuffix(name, "/") && spellZone(strings.ToLower(name)) != name {
+		if name := file.Name; !strings.HasSuffix(name, "/") && name != "Factory" && spellZone(strings.ToLower(name)) != name {
 			t.Errorf("%q is spelled %q, want %q: write zones.txt anew", strings.ToLower(name), spellZone(strings.ToLower(name)), name)
 		}
 	}
