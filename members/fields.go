@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 )
 
 // Limits of a member's fields, in code points. They are Ghost's, so that a site
@@ -125,13 +126,13 @@ func (f *Fields) apply(m *Record) {
 	}
 }
 
-// withoutDoubles trims labels and leaves out those that differ from an earlier
-// one in case only, which are one label to the platform.
+// withoutDoubles trims labels and leaves out those that are the same to the platform as an earlier one.
 func withoutDoubles(labels []string) []string {
-	list := []string{}
+	list, there := []string{}, make(map[string]bool)
 	for _, label := range labels {
 		label = strings.TrimSpace(label)
-		if !slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(other, label) }) {
+		if folded := fold.Label(label); !there[folded] {
+			there[folded] = true
 			list = append(list, label)
 		}
 	}

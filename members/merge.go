@@ -2,9 +2,9 @@ package members
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -55,7 +55,7 @@ func (r Record) MergeFields(found platform.Member) (after Record, changed bool) 
 }
 
 // sameLabels reports whether two sets of labels are the same to the platform,
-// which orders them and compares them without case.
+// which orders them.
 func sameLabels(a, b []string) bool { return sameElements(folded(a), folded(b)) }
 
 // asFound is found, but in the order of labels if these are the same labels.
@@ -73,7 +73,7 @@ func asFound(labels, found []string) []string {
 func folded(labels []string) []string {
 	list := make([]string, 0, len(labels))
 	for _, label := range labels {
-		list = append(list, strings.ToLower(label))
+		list = append(list, fold.Label(label))
 	}
 	return list
 }

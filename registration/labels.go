@@ -5,13 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -108,7 +108,7 @@ func (l *labels) label(ctx context.Context, host platform.MemberLabeler, site, m
 	}
 	var refused error // which keeps no other label from being changed
 	for _, label := range wanted {
-		if containsFold(has, label) || isSent(given, label) {
+		if hasLabel(has, label) || isSent(given, label) {
 			continue
 		}
 		// It is kept first that the label is from here, so that it goes again whatever happens.
@@ -132,7 +132,7 @@ func (l *labels) label(ctx context.Context, host platform.MemberLabeler, site, m
 		}
 	}
 	for label, wasSent := range given {
-		switch isWanted, isThere := containsFold(wanted, label), containsFold(has, label); {
+		switch isWanted, isThere := hasLabel(wanted, label), hasLabel(has, label); {
 		case !isWanted && isThere:
 			if err := host.RemoveLabel(ctx, id, label); err != nil {
 				return changed, ofPlatform(err)
@@ -158,15 +158,16 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// containsFold reports whether a list has a label. Labels that differ in case only are one.
-func containsFold(list []string, label string) bool {
-	return slices.ContainsFunc(list, func(has string) bool { return strings.EqualFold(has, label) })
+// hasLabel reports whether a list has a label, be it in another case.
+func hasLabel(list []string, label string) bool {
+	folded := fold.Label(label)
+	return slices.ContainsFunc(list, func(has string) bool { return fold.Label(has) == folded })
 }
 
 // isSent reports whether the platform has had a label from here.
 func isSent(given map[string]bool, label string) bool {
 	for of, was := range given {
-		if was && strings.EqualFold(of, label) {
+		if was && hasLabel([]string{of}, label) {
 			return true
 		}
 	}
@@ -182,7 +183,7 @@ func (l *labels) wanted(ctx context.Context, site, member string) (wanted []stri
 	list, err := l.events.WithIDs(ctx, site, ids)
 	for _, e := range list {
 		for _, label := range e.RegistrantLabels() {
-			if !containsFold(wanted, label) {
+			if !hasLabel(wanted, label) {
 				wanted = append(wanted, label)
 			}
 		}

@@ -1,12 +1,25 @@
-// Package fold makes texts comparable as people search for them: without case and accents.
+// Package fold makes texts comparable: as people search for them, without case and accents, and as platforms tell names apart.
 package fold
 
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 )
+
+// Label folds the name of a label or a tag. It is equal for two names that are one to Ghost, which compares what
+// JavaScript's toLowerCase makes of them: case alone, with Unicode's mappings to several letters and without those
+// that [strings.EqualFold] takes for case too, such as of ſ. İ and i are two, as are ſ and s.
+func Label(name string) string {
+	if strings.IndexFunc(name, func(c rune) bool { return c >= utf8.RuneSelf }) < 0 {
+		return strings.ToLower(name)
+	}
+	return cases.Lower(language.Und).String(name)
+}
 
 // letters are those that Unicode does not take apart, as they are typed without them.
 var letters = map[rune]string{

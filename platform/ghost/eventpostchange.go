@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -293,7 +294,7 @@ func isTag(t tag, name string) bool {
 	if slug := tagSlug(name); slug != "" {
 		return t.Slug == slug
 	}
-	return strings.EqualFold(t.Name, tagName(name))
+	return fold.Label(t.Name) == fold.Label(tagName(name))
 }
 
 func idsOf(tags []tag) []string {

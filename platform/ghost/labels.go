@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -98,7 +98,7 @@ func (c *labelClient) settleLabels(ctx context.Context, wanted *[]label) error {
 		if len(there.Labels) == 1 {
 			asked.Name = there.Labels[0].Name
 		}
-		if !slices.ContainsFunc(settled, func(l label) bool { return strings.EqualFold(l.Name, asked.Name) }) {
+		if !slices.ContainsFunc(settled, func(l label) bool { return fold.Label(l.Name) == fold.Label(asked.Name) }) {
 			settled = append(settled, asked)
 		}
 	}

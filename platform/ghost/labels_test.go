@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -49,6 +51,32 @@ func TestSharedLabels(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// fold.Label tells labels apart as Ghost does, or Ghost takes two for one because of its database.
+func TestLabelsAreFoldedAsGhostDoes(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	for _, names := range [][]string{{"İstanbul", "istanbul"}, {"ſale", "sale"}, {"ΟΔΟΣ", "οδος", "οδοσ"}, {"\u212a", "k"}, {"Å", "å"}, {"ẞ", "ß", "ss"}} {
+		suffix, kept := " "+unique(""), make(map[string]bool)
+		for i := range names {
+			names[i] += suffix // behind a space, so that a ς stays one
+			kept[fold.Label(names[i])] = true
+		}
+		m, err := client.Create(t.Context(), platform.Member{Email: unique("folds"), Labels: names})
+		if err != nil {
+			t.Fatalf("creating a member with %q: %v", names, err)
+		}
+		found := make(map[string]bool)
+		for _, label := range m.Labels {
+			found[fold.Label(label)] = true
+		}
+		if len(found) != len(m.Labels) || os.Getenv("LYCHGATE_GHOST_MYSQL") == "" && len(found) != len(kept) {
+			t.Errorf("Ghost keeps %q of %q: got %d apart, want %d", m.Labels, names, len(found), len(kept))
+		}
+		if err := client.Delete(t.Context(), m.ID); err != nil {
+			t.Errorf("client.Delete: %v", err)
+		}
+	}
 }
 
 func TestLabelsThatAreTheSameToADatabase(t *testing.T) {

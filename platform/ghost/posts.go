@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -369,7 +370,7 @@ func (c *postClient) findTags(ctx context.Context, names []string) (map[string]t
 	for _, name := range names {
 		slug := tagSlug(name)
 		for _, t := range list {
-			if t.Slug == slug || slug == "" && strings.EqualFold(t.Name, tagName(name)) {
+			if t.Slug == slug || slug == "" && fold.Label(t.Name) == fold.Label(tagName(name)) {
 				known[name] = t
 			}
 		}
@@ -391,7 +392,7 @@ func (c *postClient) tagsCalled(ctx context.Context, name string) (ids []string,
 	}
 	list, err := c.listTags(ctx, filter)
 	for _, t := range list {
-		if t.Slug == slug || strings.EqualFold(t.Name, name) {
+		if t.Slug == slug || fold.Label(t.Name) == fold.Label(name) {
 			ids = append(ids, t.ID)
 		}
 	}
