@@ -70,25 +70,23 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	if err := checkDirectives(text); err != nil {
 		return nil, err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document, second yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		return nil, &syntaxError{1, 1, "the file is empty; start it with `manifest_version: 1`"}
-	case err != nil:
-		return nil, invalidYAML(text, err)
+	rewritten := rewrite(text)
+	document, err := decode(rewritten)
+	if wrong := (*syntaxError)(nil); err != nil && !errors.As(err, &wrong) {
+		rewritten = rewritten.again()
+		if document, err = decode(rewritten); err != nil && !errors.As(err, &wrong) {
+			err = invalidYAML(rewritten, err)
+		}
 	}
-	switch err := decoder.Decode(&second); {
-	case err == nil:
-		return nil, syntaxErrorAt(&second, "a second document starts here; a manifest is one document, without `---` in it")
-	case !errors.Is(err, io.EOF):
-		return nil, invalidYAML(text, err)
+	if err != nil {
+		return nil, err
 	}
+	rewritten.restore(document)
 	root := resolve(document.Content[0])
 	if root.Kind != yaml.MappingNode {
 		at := root
 		if isNull(root) {
-			at = &document // an empty value may stand behind the last line
+			at = document // an empty value may stand behind the last line
 		}
 		return nil, syntaxErrorAt(at, "the file holds %s; a manifest is a mapping that starts with `manifest_version: 1`", show(root))
 	}
@@ -96,10 +94,29 @@ func readDocument(text []byte, limit int) (*yaml.Node, error) {
 	if _, err := s.weigh(root, 1); err != nil {
 		return nil, err
 	}
-	if err := checkQuotes(newCursor(text), &document); err != nil {
+	if err := checkQuotes(newCursor([]byte(rewritten.text)), document); err != nil {
 		return nil, err
 	}
 	return root, nil
+}
+
+// decode reads the only document of a text. An error that is no *syntaxError is the library's.
+func decode(of *rewriting) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(strings.NewReader(of.text))
+	var document, second yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, &syntaxError{1, 1, "the file is empty; start it with `manifest_version: 1`"}
+	case err != nil:
+		return nil, err
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return nil, syntaxErrorAt(&second, "a second document starts here; a manifest is one document, without `---` in it")
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	return &document, nil
 }
 
 // checkQuotes refuses a quote that ends right before a `#`, which the library
@@ -151,8 +168,8 @@ func endsBeforeHash(at *cursor, n *yaml.Node) int {
 	return 0
 }
 
-// cursor is a place in a text. It counts as the YAML library does: lines end as in
-// YAML 1.1, and columns are code points.
+// cursor is a place in a text. Lines end as in YAML 1.2, and columns are code points, as the library counts them in
+// what is rewritten for it.
 type cursor struct {
 	rest         []byte // of the text, from the place on
 	line, column int    // of the place, from 1
@@ -169,7 +186,7 @@ func (p *cursor) skip() {
 	p.column++
 	switch {
 	case c == '\r' && len(next) > 0 && next[0] == '\n': // which ends the line
-	case c == '\n', c == '\r', c == '\u0085', c == '\u2028', c == '\u2029':
+	case c == '\n', c == '\r':
 		p.line, p.column = p.line+1, 1
 	}
 	p.rest = next
@@ -221,22 +238,18 @@ func place(text []byte, i int) (line, column int) {
 
 var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)$`)
 
-// invalidYAML words an error of the YAML parser and says where it is. The
-// parser has its places in the text of the error only; of what it finds between
-// tokens ("did not find expected …") it names the start of the mapping around
-// it, so for that a second run tells how far it has come.
-func invalidYAML(text []byte, err error) error {
-	parts := yamlError.FindStringSubmatch(err.Error())
-	if parts == nil {
-		parts = []string{"", "", err.Error()}
-	}
-	problem := parts[2]
-	line, _ := strconv.Atoi(parts[1])
-	if line == 0 || strings.HasPrefix(problem, "did not find expected") {
-		line, _ = place(text, lastRead(text))
-	}
+// invalidYAML words an error of the YAML library and says where it is.
+func invalidYAML(of *rewriting, err error) error {
+	text := []byte(of.text)
+	line, problem := locate(text, err)
 	rows := bytes.SplitN(text, []byte("\n"), line+1)
 	line = min(line, len(rows))
+	if problem == "found a tab character that violates indentation" { // in a line behind the value that it would go on with
+		more := bytes.Split(text, []byte("\n"))
+		for next := line; next < len(more) && !tabIndent.Match(rows[line-1]); next++ {
+			rows, line = more, next+1
+		}
+	}
 	row := rows[line-1]
 	indent := row[:len(row)-len(bytes.TrimLeft(row, " \t"))]
 	switch {
@@ -245,12 +258,12 @@ func invalidYAML(text []byte, err error) error {
 	case problem == "mapping values are not allowed in this context":
 		problem = "a colon where there can be none; check the indentation, or put a value that contains a colon in quotes"
 	case problem == "found incompatible YAML document":
-		problem = "the YAML library takes no other `%YAML` line than 1.1; leave the line out"
+		problem = "a `%YAML` line for another version than 1.1 and 1.2; leave the line out"
 	default:
 		if hash, column := openedComment(rows[:line]); hash > 0 && inBrackets.MatchString(problem) {
 			return &syntaxError{hash, column, fmt.Sprintf("line %d: what follows # is a comment, so a bracket before it is not closed; put a value that starts with # in quotes", hash)}
 		}
-		problem = "not valid YAML: " + shorten(problem, 200) // it may quote the file
+		problem = "not valid YAML: " + shorten(of.original(problem, true), 200) // it may quote the file
 	}
 	return &syntaxError{line, 1 + len(indent), fmt.Sprintf("line %d: %s", line, problem)}
 }
@@ -271,6 +284,55 @@ func openedComment(rows [][]byte) (line, column int) {
 		}
 	}
 	return 0, 0
+}
+
+var (
+	tabIndent = regexp.MustCompile(`^ *\t`)
+
+	// ofParser matches what the library's parser says, which is about the tokens before; all else is its scanner's.
+	ofParser = regexp.MustCompile(`^(did not find expected (',' or|key$|node content|'-' indicator|<)|found (undefined tag handle|duplicate %|incompatible YAML))`)
+
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
+
+// locate finds the line of an error of the library, and what it says without that line.
+//
+// The library counts lines from 0 and leaves 0 out. Of its scanner it adds 1, of its parser it does not. So a line is put in
+// front of the text, and it is asked again. Of what the parser finds between tokens ("did not find expected …") it
+// names the start of the mapping around it, so for that another run tells how far it has come.
+func locate(text []byte, err error) (line int, problem string) {
+	if _, again := decode(&rewriting{text: "#\n" + string(bytes.TrimPrefix(text, []byte("\ufeff")))}); again != nil {
+		err = again
+	}
+	parts := yamlError.FindStringSubmatch(err.Error())
+	if parts == nil {
+		parts = []string{"", "", err.Error()}
+	}
+	line, _ = strconv.Atoi(parts[1])
+	problem = parts[2]
+	switch anchor := unknownAnchor.FindStringSubmatch(problem); {
+	case anchor != nil:
+		before := text[:min(len(text), lastRead(text)+1)]
+		line, _ = place(text, max(0, bytes.LastIndex(before, []byte("*"+anchor[1]))))
+	case line == 0 || ofParser.MatchString(problem) && strings.HasPrefix(problem, "did not"):
+		if line, _ = place(text, lastRead(text)); !strings.HasPrefix(problem, "did not find expected ','") { // of a bracket that is open
+			line = lineBefore(text, line, problem)
+		}
+	case !ofParser.MatchString(problem):
+		line--
+	}
+	return max(1, line), problem
+}
+
+// lineBefore is the line before one in which the library stopped, if what stands before it fails in the same way: the
+// library looks ahead for a comment.
+func lineBefore(text []byte, line int, problem string) int {
+	lines := bytes.SplitAfterN(text, []byte("\n"), line)
+	before := bytes.Join(lines[:line-1], nil)
+	if _, err := decode(&rewriting{text: string(before)}); line > 1 && err != nil && strings.HasSuffix(err.Error(), problem) {
+		return line - 1
+	}
+	return line
 }
 
 // lastRead is the index of the last byte, spaces aside, that the YAML parser reads before

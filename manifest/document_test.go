@@ -56,7 +56,6 @@ func TestIgnoredFiles(t *testing.T) {
 		{"a wrong escape", file(`x: "\q"`), "2:1 line 2: not valid YAML: found unknown escape character"},
 		{"a character that YAML keeps for itself", file("x: @y"), "2:1 line 2: not valid YAML: found character that cannot start any token"},
 		{"wrong in the first line", "a: b: c\n", "1:1 line 1: a colon where there can be none; check the indentation, or put a value that contains a colon in quotes"},
-		{"YAML 1.2 by directive, which the parser does not take", "%YAML 1.2\n---\n" + clean, "3:1 line 3: the YAML library takes no other `%YAML` line than 1.1; leave the line out"},
 
 		{"a tab that indents", file("events:\n\ttypes: {}"), "3:2 line 3: a tab indents it; use spaces"},
 		{"a tab among the spaces that indent", file("events:\n  \ttypes: {}\n  \tx: y"), "3:4 line 3: a tab indents it; use spaces"},

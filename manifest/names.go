@@ -86,6 +86,13 @@ func labelOf(key string) string {
 	return string(unicode.ToUpper(first)) + label[size:]
 }
 
+// IsMisnamed reports whether the name of a file in a theme is that of its manifest, such as lychgate-manifest.yaml, but
+// for its case, or for .yml in place of .yaml.
+func IsMisnamed(name, fileName string) bool {
+	stem := strings.TrimSuffix(fileName, ".yaml")
+	return name != fileName && (strings.EqualFold(name, fileName) || strings.EqualFold(name, stem+".yml"))
+}
+
 // TagIdentity is equal for two names of one tag on the platform: `hash-x` is `#x`, case does not
 // count, and what no address has counts as a hyphen, as in Ghost's slugs.
 func TagIdentity(tag string) string {

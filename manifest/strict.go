@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -11,7 +12,8 @@ import (
 // This file finds what [Parse] passes over, for people who write a manifest.
 
 // StrictKeys warns of what Parse passes over: keys that the format does not have, keys of
-// event types that are not in lower case with underscores, and labels and tags that are no text. The findings are in the order of the
+// event types that are not in lower case with underscores, labels and tags that are no text, and values in curly quotes or with
+// characters at an end that nobody sees. The findings are in the order of the
 // file, 10,000 at most. A file that is not YAML has none. A key in an anchor is one finding,
 // however many aliases it has.
 func StrictKeys(text []byte) []Finding {
@@ -78,12 +80,18 @@ func (c *keyChecker) checkMerged(source *yaml.Node, at *path, set *keySet) {
 
 // checkValue looks at the value of a known key.
 func (c *keyChecker) checkValue(name string, value *yaml.Node, at *path, set *keySet) {
+	c.checkEnds(value, at.child(name))
 	if slices.Contains(set.texts, name) && !isNull(value) {
 		c.checkText(value, at.child(name), "write text")
 	}
 	if slices.Contains(set.textLists, name) && value.Kind == yaml.SequenceNode {
 		for i, entry := range value.Content {
 			c.checkText(entry, at.child(name).entry(i), "write text, in quotes if it starts with `#`")
+		}
+	}
+	if value.Kind == yaml.SequenceNode {
+		for i, entry := range value.Content {
+			c.checkEnds(entry, at.child(name).entry(i))
 		}
 	}
 	inside := set.parts[name]
@@ -110,6 +118,27 @@ func (c *keyChecker) checkText(n *yaml.Node, at *path, instead string) {
 		instead = "put it in quotes"
 	}
 	c.report(Warning, at, n, "%s is no text, so it is ignored; %s", show(n), instead)
+}
+
+// What programs for texts make of straight quotes, and characters that have no width. Both are part of a value.
+const curlyQuotes, zeroWidth = "“”„‟‘’‚‛«»‹›″", "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+
+// checkEnds looks at what is around a value, and is part of it.
+func (c *keyChecker) checkEnds(n *yaml.Node, at *path) {
+	text := resolve(n).Value
+	if resolve(n).Kind != yaml.ScalarNode || text == "" {
+		return
+	}
+	first, _ := utf8.DecodeRuneInString(text)
+	last, size := utf8.DecodeLastRuneInString(text)
+	switch {
+	case strings.ContainsRune(zeroWidth, first):
+		c.report(Warning, at, n, "%s begins with %U, which nobody sees and which is part of it; type it again", show(n), first)
+	case strings.ContainsRune(zeroWidth, last):
+		c.report(Warning, at, n, "%s ends with %U, which nobody sees and which is part of it; type it again", show(n), last)
+	case len(text) > size && strings.ContainsRune(curlyQuotes, first) && strings.ContainsRune(curlyQuotes, last):
+		c.report(Warning, at, n, "%s has curly quotes around it, which are part of it; use straight ones, or none", show(n))
+	}
 }
 
 // isKnown reports whether a key is one of a set, and the finding if it is not.

@@ -115,6 +115,27 @@ func TestStrictKeys(t *testing.T) {
 	}
 }
 
+// What programs for texts put around a value is told, in values that Parse reads and in lists of them; quotes inside are text.
+func TestStrictQuotesAndZeroWidth(t *testing.T) {
+	in := inType("label: “Talk”\ntags: [‘a’, \u200bb, c\ufeff, it’s, “d” e]\ncustom_fields: [{key: a, type: select, options: [„x“, «y», “]}]")
+	var got []string
+	for _, f := range StrictKeys([]byte(in)) {
+		got = append(got, fmt.Sprintf("%d:%d %s: %s", f.Line, f.Column, f.Field, f.Message))
+	}
+	const quotes = " has curly quotes around it, which are part of it; use straight ones, or none"
+	want := []string{
+		"6:14 events.types.talk.label: `“Talk”`" + quotes,
+		"7:14 events.types.talk.tags[0]: `‘a’`" + quotes,
+		"7:19 events.types.talk.tags[1]: `\u200bb` begins with U+200B, which nobody sees and which is part of it; type it again",
+		"7:23 events.types.talk.tags[2]: `c\ufeff` ends with U+FEFF, which nobody sees and which is part of it; type it again",
+		"8:56 events.types.talk.custom_fields[0].options[0]: `„x“`" + quotes,
+		"8:61 events.types.talk.custom_fields[0].options[1]: `«y»`" + quotes,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings of\n%s\n(-want +got):\n%s", in, diff)
+	}
+}
+
 // What is a finding anyhow is none of --strict's.
 func TestStrictKeysAreNoFindingsOfParse(t *testing.T) {
 	for _, c := range slices.Concat(eventErrors, curationErrors) {

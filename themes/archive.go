@@ -83,6 +83,22 @@ func (e *TooLargeError) Finding() manifest.Finding {
 	return manifest.Finding{Field: "manifest", Message: e.Error(), Severity: manifest.Error}
 }
 
+// MisnamedError says that a theme has no manifest, but a file that is likely to be meant for it. So it is not taken for one whose
+// manifest was removed.
+type MisnamedError struct {
+	Path string // of the file
+	Want string // what a manifest is called
+}
+
+func (e *MisnamedError) Error() string {
+	return fmt.Sprintf("there is no `%s`, but %s; give it that name", e.Want, shown(e.Path))
+}
+
+// Finding is what staff see of it.
+func (e *MisnamedError) Finding() manifest.Finding {
+	return manifest.Finding{Field: "manifest", Message: e.Error(), Severity: manifest.Error}
+}
+
 // File is a manifest that has not been parsed.
 type File struct {
 	Path string // where it was found; in a zip, the name of its entry
@@ -114,7 +130,7 @@ func FileName(service string) (string, error) {
 // read.
 //
 // Memory is bounded by the limits above, however large the zip is. The error is
-// ErrNoManifest, *TooLargeError, *ArchiveError, or that of r.
+// ErrNoManifest, *MisnamedError, *TooLargeError, *ArchiveError, or that of r.
 func ReadZip(r io.ReaderAt, size int64, fileName string) (File, error) {
 	limited := &limitedReaderAt{r: r, left: maxDirectory + 2*maxTail}
 	_, entry, err := openTheme(limited, size, fileName)
@@ -249,6 +265,7 @@ func (l *limitedReaderAt) ReadAt(p []byte, offset int64) (int, error) {
 // the names in it.
 func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 	manifests := make(map[string][]*zip.File) // by folder, "." for the root
+	misnamed := make(map[string]string)       // by folder
 	var indexes []string                      // folders with an index.hbs
 	tops := make(map[string]bool)             // what is in the zip's root: whether it is a folder
 	for _, entry := range entries {
@@ -275,6 +292,10 @@ func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 			indexes = append(indexes, path.Clean(folder))
 		case fileName:
 			manifests[path.Clean(folder)] = append(manifests[path.Clean(folder)], entry)
+		default:
+			if manifest.IsMisnamed(file, fileName) {
+				misnamed[path.Clean(folder)] = entry.Name
+			}
 		}
 	}
 	roots := rootsOf(indexes)
@@ -291,6 +312,11 @@ func findManifest(entries []*zip.File, fileName string) (*zip.File, error) {
 	}
 	switch {
 	case len(found) == 0:
+		for _, folder := range candidates {
+			if name := misnamed[folder]; name != "" {
+				return nil, &MisnamedError{name, fileName}
+			}
+		}
 		return nil, ErrNoManifest
 	case len(roots) > 1:
 		return nil, &ArchiveError{path.Join(roots[1], "index.hbs"), "is beside " + shown(path.Join(roots[0], "index.hbs")) +

@@ -124,7 +124,6 @@ func TestWhereTheManifestIs(t *testing.T) {
 		{"in a folder of the theme", []string{"index.hbs", "docs/" + name}, ""},
 		{"in a folder of the folder", []string{"source/index.hbs", "source/docs/" + name}, ""},
 		{"of another service", []string{"outpost-manifest.yaml"}, ""},
-		{"in capitals", []string{"Lychgate-Manifest.yaml"}, ""},
 		{"hidden", []string{"." + name}, ""},
 		{"what macOS adds, alone", []string{"__MACOSX/" + name}, ""},
 		{"a folder", []string{name + "/"}, ""},

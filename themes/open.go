@@ -2,6 +2,7 @@ package themes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +26,17 @@ func Open(name, fileName string) (File, error) {
 		return File{}, err
 	}
 	if info.IsDir() {
+		folder := name
 		name = filepath.Join(name, fileName)
 		switch info, err = os.Lstat(name); {
 		case errors.Is(err, fs.ErrNotExist):
-			return File{}, ErrNoManifest
+			entries, err := os.ReadDir(folder)
+			for _, entry := range entries {
+				if manifest.IsMisnamed(entry.Name(), fileName) {
+					return File{}, &MisnamedError{filepath.Join(folder, entry.Name()), fileName}
+				}
+			}
+			return File{}, cmp.Or(err, ErrNoManifest)
 		case err != nil:
 			return File{}, err
 		case info.Mode()&fs.ModeSymlink != 0: // nor is one read from a zip or a repository

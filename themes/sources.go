@@ -9,11 +9,13 @@ import (
 )
 
 // FromRepository is the source of a theme that is kept in a git repository. Its
-// errors other than ErrNoManifest and *TooLargeError are those of package git.
+// errors other than ErrNoManifest, *MisnamedError and *TooLargeError are those of package git.
 func FromRepository(repository *git.Repository, fileName string) Source {
 	return func(ctx context.Context) ([]byte, error) {
 		text, err := repository.ReadFile(ctx, fileName)
-		switch {
+		switch failure, _ := errors.AsType[*git.Error](err); {
+		case errors.Is(err, git.ErrNoFile) && failure.Misnamed != "":
+			return nil, &MisnamedError{failure.Misnamed, fileName}
 		case errors.Is(err, git.ErrNoFile):
 			return nil, ErrNoManifest
 		case err != nil:

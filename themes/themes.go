@@ -29,7 +29,7 @@ type Service struct {
 
 // Source reads the manifest file of a theme. Errors: ErrNoManifest, and only if
 // the theme was read and has none, which counts as removed on purpose; one with
-// a finding, such as *TooLargeError; any other means that the theme could not be
+// a finding, such as *TooLargeError and *MisnamedError; any other means that the theme could not be
 // read.
 type Source func(ctx context.Context) ([]byte, error)
 

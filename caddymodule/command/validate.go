@@ -61,10 +61,13 @@ func (v validation) addStrict(report *manifestReport) error {
 func checkTheme(name, fileName string) (manifestReport, error) {
 	file, err := themes.Open(name, fileName)
 	var tooLarge *themes.TooLargeError
+	var misnamed *themes.MisnamedError
 	var archive *themes.ArchiveError
 	switch {
 	case errors.As(err, &tooLarge):
 		return manifestReport{path: tooLarge.Path, findings: []manifest.Finding{tooLarge.Finding()}}, nil
+	case errors.As(err, &misnamed):
+		return manifestReport{path: misnamed.Path, findings: []manifest.Finding{misnamed.Finding()}}, nil
 	case errors.Is(err, themes.ErrNoManifest):
 		return manifestReport{}, fmt.Errorf("%s has no %s: put one next to package.json, or say with --name how it is called", name, fileName)
 	case errors.Is(err, fs.ErrNotExist):

@@ -30,6 +30,9 @@ type Error struct {
 	Kind   error  // one of the errors of this package
 	Reason string // for people; without the token
 
+	// Misnamed is of ErrNoFile: the name of a file that is likely to be meant (manifest.IsMisnamed), or "".
+	Misnamed string
+
 	cause error // of a context that ended
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // This file reads objects out of a pack that a server has sent, which may be made
@@ -289,6 +291,7 @@ func (o *objects) entry(tree plumbing.Hash, name string) (plumbing.Hash, filemod
 	if err != nil {
 		return plumbing.ZeroHash, filemode.Empty, err
 	}
+	misnamed := ""
 	for len(text) > 0 {
 		mode, rest, _ := bytes.Cut(text, []byte(" "))
 		found, rest, ok := bytes.Cut(rest, []byte{0})
@@ -301,8 +304,11 @@ func (o *objects) entry(tree plumbing.Hash, name string) (plumbing.Hash, filemod
 			mode, err := filemode.New(string(mode))
 			return hash, mode, err
 		}
+		if manifest.IsMisnamed(string(found), name) {
+			misnamed = string(found)
+		}
 	}
-	return plumbing.ZeroHash, filemode.Empty, &Error{Kind: ErrNoFile, Reason: name}
+	return plumbing.ZeroHash, filemode.Empty, &Error{Kind: ErrNoFile, Reason: name, Misnamed: misnamed}
 }
 
 // prefix keeps the first bytes that are written to it: of a delta, the size of
