@@ -30,6 +30,13 @@ const (
 	// restTime is how long a DNS server that did not answer at all stands
 	// behind the others.
 	restTime = 30 * time.Second
+
+	// plainTime is how long a DNS server is asked without EDNS that has answered only so. It may have been a datagram that
+	// was lost.
+	plainTime = time.Hour
+
+	// manyRefusals are so many in a row that they are not about single domains.
+	manyRefusals = 5
 )
 
 // ResolverConfig holds what a [Resolver] is made from. Servers is required.
@@ -62,7 +69,8 @@ type ResolverConfig struct {
 // [MXSource].
 //
 // A query goes out over UDP with EDNS0 (RFC 6891) from a fresh random port, and
-// again over TCP when the answer is truncated. An answer counts when its ID and
+// again over TCP when the answer is truncated. A server that does not take EDNS0, or
+// stays silent, is asked once more without it, and from then on for an hour. An answer counts when its ID and
 // its question are the query's and its code is NOERROR or NXDOMAIN; on anything
 // else the next server is asked, and one that stayed silent is asked again if
 // time is left.
@@ -78,10 +86,13 @@ type Resolver struct {
 	answered   atomic.Int64 // when a server last answered, Unix nanoseconds
 }
 
-// server is one DNS server, and until when it rests (Unix nanoseconds).
+// server is one DNS server. Times are Unix nanoseconds.
 type server struct {
-	address   string
-	restUntil atomic.Int64
+	address    string
+	restUntil  atomic.Int64
+	plainUntil atomic.Int64 // it is asked without EDNS
+	refusals   atomic.Int64 // in a row
+	warnings   *zap.Logger  // of this server alone
 }
 
 // Errors that LookupMX wraps.
@@ -110,13 +121,17 @@ func NewResolver(cfg ResolverConfig) *Resolver {
 		r.observe = func(time.Duration, error) {}
 	}
 	for _, address := range cfg.Servers {
-		r.servers = append(r.servers, &server{address: address.String()})
+		r.servers = append(r.servers, &server{address: address.String(), warnings: sampled(r.logger)})
 		r.addresses = append(r.addresses, address.String())
 	}
-	r.warnings = r.logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+	r.warnings = sampled(r.logger)
+	return r
+}
+
+func sampled(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
 	}))
-	return r
 }
 
 // SystemServers are those of /etc/resolv.conf. Where that names none, it is the one that a
@@ -169,18 +184,20 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 	failure := ErrNoAnswer
 	deadline, _ := ctx.Deadline()
 	// At the deadline queries fail at once, and ctx ends only a moment later.
+	wasSilent := make(map[*server]bool)
 	for queue := r.order(); len(queue) > 0 && ctx.Err() == nil && time.Now().Before(deadline); {
 		s := queue[0]
 		queue = queue[1:]
 
 		start := time.Now()
-		records, err := r.query(ctx, s.address, domain)
+		records, err := r.query(ctx, s, domain, wasSilent[s])
 		r.observe(time.Since(start), err)
 		if err == nil || errors.Is(err, ErrRefused) {
 			s.restUntil.Store(0)
 			r.answered.Store(time.Now().UnixNano())
 		}
 		if err == nil {
+			s.refusals.Store(0)
 			return records, nil
 		}
 		r.logger.Debug("DNS query failed",
@@ -188,6 +205,10 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 
 		if errors.Is(err, ErrRefused) {
 			failure = err
+			if s.refusals.Add(1) >= manyRefusals {
+				s.warnings.Warn("DNS server refuses every query, readers get no provider from it for domains that are not built in",
+					zap.String("resolver", s.address), zap.Error(err))
+			}
 			continue
 		}
 		if !isTimeout(err) || time.Since(start) >= r.tryTimeout { // it had its time
@@ -197,7 +218,8 @@ func (r *Resolver) ask(ctx context.Context, domain string) ([]net.MX, error) {
 			failure = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
 		if isTimeout(err) {
-			queue = append(queue, s) // a datagram may have been lost
+			queue = append(queue, s) // a datagram may have been lost, or EDNS dropped
+			wasSilent[s] = true
 		}
 	}
 	return nil, failure
@@ -220,26 +242,48 @@ func rank(s *server, now int64) int {
 	return 0
 }
 
-// query asks one server, over TCP too if the answer does not fit into UDP.
-func (r *Resolver) query(ctx context.Context, address, domain string) ([]net.MX, error) {
+// query asks one server, without EDNS0 if it has been silent or does not take it.
+func (r *Resolver) query(ctx context.Context, s *server, domain string, wasSilent bool) ([]net.MX, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.tryTimeout)
 	defer cancel()
 
 	question := new(dns.Msg)
 	question.SetQuestion(domain+".", dns.TypeMX)
-	question.SetEdns0(udpSize, false)
-
-	answer, err := exchange(ctx, "udp", address, question)
-	if err == nil && answer.Truncated {
-		answer, err = exchange(ctx, "tcp", address, question)
+	isPlain := wasSilent || s.plainUntil.Load() > time.Now().UnixNano()
+	if !isPlain {
+		question.SetEdns0(udpSize, false)
+	}
+	answer, err := askOnce(ctx, s.address, question)
+	isRefused := err == nil && !isPlain && refusesEDNS(answer)
+	if isRefused {
+		question.Extra = nil
+		answer, err = askOnce(ctx, s.address, question)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if (wasSilent || isRefused) && !refusesEDNS(answer) {
+		s.plainUntil.Store(time.Now().Add(plainTime).UnixNano())
 	}
 	if answer.Truncated {
 		return nil, fmt.Errorf("%w: truncated over TCP too", ErrRefused)
 	}
 	return mxRecords(question, answer)
+}
+
+// refusesEDNS reports whether an answer is that of a server that does not know EDNS0, or another version of it (RFC 6891,
+// sections 6.1.3 and 7).
+func refusesEDNS(answer *dns.Msg) bool {
+	return answer.Rcode == dns.RcodeFormatError || answer.Rcode == dns.RcodeNotImplemented || answer.Rcode == dns.RcodeBadVers
+}
+
+// askOnce asks over TCP too if the answer does not fit into UDP.
+func askOnce(ctx context.Context, address string, question *dns.Msg) (*dns.Msg, error) {
+	answer, err := exchange(ctx, "udp", address, question)
+	if err == nil && answer.Truncated {
+		answer, err = exchange(ctx, "tcp", address, question)
+	}
+	return answer, err
 }
 
 // exchange sends a question over a connection of its own and returns the first
