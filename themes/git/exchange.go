@@ -1,12 +1,15 @@
 package git
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	requests "github.com/lychgate/caddy-lychgate/internal/transport"
 )
@@ -49,16 +52,54 @@ func (x *exchange) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, x.fail(ErrUnreachable, "%v", err)
 	}
+	isList := request.Method == http.MethodGet // of the branches
+	if response.StatusCode == http.StatusForbidden && isList && request.URL.RawQuery != "" {
+		// A server that does not let git http-backend read says this of the service, and lists the branches all the same.
+		files := request.Clone(request.Context())
+		files.URL.RawQuery = ""
+		if listed, err := x.requests.RoundTrip(files); err == nil {
+			_ = x.checkList(listed)
+			listed.Body.Close()
+		}
+	}
 	if response.StatusCode >= 400 {
 		response.Body.Close()
 		return nil, x.refuse(request, response.StatusCode)
 	}
 	limit := x.maxBytes
-	if request.Method == http.MethodGet { // the list of branches
+	if isList {
 		limit = min(limit, maxList)
+		if err := x.checkList(response); err != nil {
+			response.Body.Close()
+			return nil, err
+		}
 	}
 	response.Body = &body{response.Body, x, limit}
 	return response, nil
+}
+
+// dumbList matches a list of branches in the protocol of servers that know nothing of git
+// (gitprotocol-http(5), "Dumb Server Response").
+var dumbList = regexp.MustCompile(`^[0-9a-f]{40,64}\t`)
+
+// checkList looks at the start of a list of branches, and leaves it in the response.
+func (x *exchange) checkList(response *http.Response) error {
+	const enough = 4 << 10 // for the first branch and what the server is capable of
+	buffered := bufio.NewReaderSize(response.Body, enough)
+	start, _ := buffered.Peek(enough) // an error comes again
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{buffered, response.Body}
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return nil
+	case dumbList.Match(start):
+		return x.fail(ErrFailed, "the server speaks Git's dumb HTTP alone, whatever the token: serve the repository with git http-backend or a Git host")
+	case bytes.Contains(start, []byte(" object-format=sha256")):
+		return x.fail(ErrFailed, "the repository has SHA-256 objects, which are not read: use one with SHA-1, which is Git's default")
+	}
+	return nil
 }
 
 // refuse words the failure for a status of HTTP that is an error.

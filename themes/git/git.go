@@ -50,8 +50,8 @@ const (
 // Config holds what a [Repository] is made from. URL is required.
 type Config struct {
 	// URL is where the repository is cloned from, such as
-	// https://git.example.com/acme/nightly.git. Plain HTTP is for this machine
-	// alone.
+	// https://git.example.com/acme/nightly.git, with a slash at its end or without.
+	// Plain HTTP is for this machine alone.
 	URL string
 
 	// Branch is the branch that is read. Default: the repository's own default.
@@ -102,6 +102,7 @@ func New(cfg Config) (*Repository, error) {
 	case !mayBeSent(address):
 		return nil, fmt.Errorf("http is for repositories on this machine: use https for %s", address.Host)
 	}
+	cfg.URL = strings.TrimRight(cfg.URL, "/") // as git takes it
 	cfg.User = cmp.Or(cfg.User, defaultUser)
 	cfg.Timeout, cfg.MaxBytes = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	return &Repository{

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -403,6 +404,46 @@ func TestOtherAnswers(t *testing.T) {
 			expect(t, err, test.kind, "")
 			if err != nil && len(err.Error()) > 500 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// An address is taken as git clone takes it. A server or a repository that cannot be read is told by its name, and
+// not as a wrong token.
+func TestOtherServersAndRepositories(t *testing.T) {
+	s := gittest.New(t)
+	for _, repository := range []string{"theme", "dumb", "newer"} {
+		s.Init(repository)
+		if repository == "newer" {
+			s.Git(repository, "init", "-q", "-b", "main", "--object-format=sha256", "sha256")
+			s.Commit("newer/sha256", map[string]string{name: "a\n"})
+			continue
+		}
+		s.Commit(repository, map[string]string{name: "a\n"})
+	}
+	s.Git("dumb", "update-server-info")
+	s.Git("dumb", "config", "http.uploadpack", "false")
+	files := http.FileServer(http.Dir(filepath.Join(s.Root, "dumb"))) // which knows nothing of git
+	started := httptest.NewServer(files)
+	defer started.Close()
+	address := s.Start()
+	for _, test := range []struct{ what, url, token, text string }{
+		{what: "a slash at the end", url: address + "/theme/"},
+		{what: "two, behind .git", url: address + "/theme/.git//"},
+		{what: "SHA-256", url: address + "/newer/sha256", text: "reading the repository failed: the repository has SHA-256 objects"},
+		{what: "dumb HTTP of a file server", url: started.URL + "/.git/", text: "reading the repository failed: the server speaks Git's dumb HTTP alone"},
+		{what: "dumb HTTP of git", url: address + "/dumb/.git", text: "reading the repository failed: the server speaks Git's dumb HTTP alone"},
+		{what: "a wrong token", url: address + "/dumb/.git", token: "wr0ng-token", text: "the repository denied access: it rejects the token (status 401)"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			got, err := read(t, Config{URL: test.url, Token: cmp.Or(test.token, gittest.Token)})
+			if test.text != "" {
+				expect(t, err, err, test.text)
+				return
+			}
+			if string(got) != "a\n" || err != nil {
+				t.Errorf("read %q, %v, want the file", got, err)
 			}
 		})
 	}
