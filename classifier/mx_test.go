@@ -108,6 +108,9 @@ func ofServerSlowly(host string) Provider {
 		}
 		return Yahoo
 	}
+	if under("smtp.goog") {
+		return Gmail
+	}
 	if under("mx.microsoft") {
 		return Outlook
 	}

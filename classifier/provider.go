@@ -70,7 +70,14 @@ var providers = []struct {
 	// live: nobody has an address there.
 	servers []string
 }{
-	{provider: Gmail, name: "Gmail", domains: []string{"gmail.com", "googlemail.com", "google.com"}},
+	{
+		provider: Gmail,
+		name:     "Gmail",
+		domains:  []string{"gmail.com", "googlemail.com", "google.com"},
+		// mx1.smtp.goog to mx4.smtp.goog are Google Workspace's MX with DNSSEC
+		// (https://web.archive.org/web/20250904193646/https://support.google.com/a/answer/16528693).
+		servers: []string{"smtp.goog"},
+	},
 	{
 		provider: Yahoo,
 		name:     "Yahoo Mail",
