@@ -40,6 +40,27 @@ func fillDrafts(t *testing.T, store *SQL, count int) (ids []string) {
 	return ids
 }
 
+// Events are found as their names are typed on any keyboard.
+func TestEventsAreFoundWithoutAccents(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r := newBench(t, db)
+		for i, name := range []string{"Chloé & Łukasz", "O’Brien: l’Été"} {
+			e := Event{
+				Site: "daily", ID: fmt.Sprintf("%026d", i), Theme: "solo", Type: "webinar", Status: Draft, Revision: 1, CreatedAt: updatedAt, UpdatedAt: updatedAt,
+				Values: map[string]any{"name": name},
+			}
+			if err := r.store.Insert(t.Context(), e, Editor{}); err != nil {
+				t.Fatalf("store.Insert: %v", err)
+			}
+		}
+		for text, want := range map[string]int{"chloe": 1, "CHLOÉ": 1, "lukasz": 1, "chloé lukasz": 1, "o'brien": 1, "O’Brien": 1, "l'ete": 1, "chloe o'brien": 0} {
+			if page, err := r.List(t.Context(), "daily", Query{View: Drafts, Most: 50, Text: text}); err != nil || page.Total != want {
+				t.Errorf("%q finds %d, %v, want %d", text, page.Total, err, want)
+			}
+		}
+	})
+}
+
 // A page of large events ends early, and all pages have each event once.
 func TestListOfLargeEvents(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {

@@ -16,6 +16,9 @@ const (
 	// the same.
 	publicationTTL = 10 * time.Minute
 
+	// zoneInterval is how often a publication is asked for at most for its time zone.
+	zoneInterval = time.Minute
+
 	// publicationTimeout bounds the question for it, which Ghost answers in some 40 ms.
 	publicationTimeout = 3 * time.Second
 
@@ -31,12 +34,14 @@ type publications struct {
 
 	titles *recent.Cache[string, string]
 	asked  *recent.Cache[string, struct{}] // whose titles were asked for a moment ago
+	zones  *recent.Cache[string, struct{}] // who was asked for at all
 }
 
 func newPublications() *publications {
 	return &publications{
 		recent.New[string, platform.Publication](maxSites, publicationTTL),
 		recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
+		recent.New[string, struct{}](maxSites, zoneInterval),
 	}
 }
 
@@ -81,9 +86,15 @@ func (s *sitePages) publication(ctx context.Context, host platform.EventHost, si
 	if p, isKnown := s.publications.Get(site); isKnown {
 		return p, nil
 	}
+	return s.ask(ctx, host, site)
+}
+
+// ask asks the platform. Errors: those of it.
+func (s *sitePages) ask(ctx context.Context, host platform.EventHost, site string) (platform.Publication, error) {
 	ctx, cancel := context.WithTimeout(ctx, publicationTimeout)
 	defer cancel()
 	began := time.Now()
+	s.publications.zones.Put(site, struct{}{}, began)
 	p, err := host.Publication(ctx)
 	if err != nil {
 		return platform.Publication{}, err
@@ -130,13 +141,21 @@ func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 	return origin + (&url.URL{Path: s.pages.List + ".ics"}).EscapedPath()
 }
 
-// Zone is UTC if the publication has no valid time zone. Errors: those of the platform.
+// Zone is UTC if the publication has no valid time zone. Another zone is known within a minute. Errors: those of the
+// platform, if no earlier zone is known.
 func (s *sitePages) Zone(ctx context.Context, site string) (*time.Location, error) {
 	host := s.hosts(site)
 	if host == nil {
 		return time.UTC, nil
 	}
-	p, err := s.publication(ctx, host, site)
+	p, isKnown := s.publications.Get(site)
+	var err error
+	if _, isAsked := s.publications.zones.Get(site); !isKnown || !isAsked {
+		now, failed := s.ask(ctx, host, site)
+		if !isKnown || failed == nil {
+			p, err = now, failed
+		}
+	}
 	if zone, ok := parseZone(p.TimeZone); ok {
 		return zone, err
 	}

@@ -2,11 +2,14 @@ package events
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // What a publication is called is asked for once, and its time zone and the address of its
@@ -61,6 +64,41 @@ func TestPublicationDecidesZoneAndAddress(t *testing.T) {
 			}
 		})
 	}
+}
+
+// movedHost is a platform whose publication is in a zone.
+type movedHost struct {
+	platform.EventHost
+
+	zone string
+	err  error
+}
+
+func (h *movedHost) Publication(context.Context) (platform.Publication, error) {
+	return platform.Publication{TimeZone: h.zone}, h.err
+}
+
+// A time zone that was changed on the platform is known after a minute, and the last one stays while it does not respond.
+func TestZoneIsKnownAfterAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &movedHost{zone: "Europe/Berlin"}
+		pages := sitePages{hosts: func(string) platform.EventHost { return h }, publications: newPublications()}
+		check := func(want string) {
+			t.Helper()
+			if zone, err := pages.Zone(t.Context(), "daily"); zone.String() != want || err != nil {
+				t.Errorf("the zone is %v, %v, want %s", zone, err, want)
+			}
+		}
+		check("Europe/Berlin")
+		h.zone = "Asia/Tokyo"
+		time.Sleep(59 * time.Second)
+		check("Europe/Berlin")
+		time.Sleep(time.Second)
+		check("Asia/Tokyo")
+		h.zone, h.err = "", errors.New("down")
+		time.Sleep(time.Minute)
+		check("Asia/Tokyo")
+	})
 }
 
 // A reader who leaves while the platform is asked leaves its title to the others.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/history"
@@ -111,7 +110,7 @@ func argsOf(e *Event) []any {
 	from, until := daysOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(e.Order), e.Post.ID, strings.ToLower(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(e.Order), e.Post.ID, database.Searchable(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 		from.UnixMilli(), until.UnixMilli(),
 	}
 }

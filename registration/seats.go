@@ -111,7 +111,7 @@ func (b *booking) seat(ctx context.Context, most int, who Reader, by string) err
 		return err
 	}
 	b.at = b.now
-	return only(exec(ctx, b.tx, register, b.key.site, b.key.event, who.Member, who.Email, who.Name, strings.ToLower(who.Email+" "+who.Name), b.now.UnixMilli(), by))
+	return only(exec(ctx, b.tx, register, b.key.site, b.key.event, who.Member, who.Email, who.Name, database.Searchable(who.Email+" "+who.Name), b.now.UnixMilli(), by))
 }
 
 // seatAgain takes back that a registration was cancelled, unless most are registered. Errors:

@@ -3,6 +3,8 @@ package database
 import (
 	"strconv"
 	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/fold"
 )
 
 // Query is a statement that is put together of parts, with its arguments.
@@ -40,11 +42,26 @@ func (q *Query) AddRow(isFirst bool, args ...any) {
 // maxWords bounds the words of a search.
 const maxWords = 8
 
-// AddSearch adds the condition that a column, which is in lower case, has each word of a search.
+// Searchable is what a column has of a text for AddSearch: the text in lower case, as earlier releases keep and search
+// it, and as it is typed without accents (see [fold.Text]).
+func Searchable(text string) string {
+	lower, folded := strings.ToLower(text), fold.Text(text)
+	if lower == folded {
+		return lower
+	}
+	return lower + "\n" + folded
+}
+
+// AddSearch adds the condition that a column of Searchable texts has each word of a search, with accents or without.
 func (q *Query) AddSearch(column, search string) {
-	words := strings.Fields(strings.ToLower(search))
+	words := strings.Fields(search)
 	for _, word := range words[:min(len(words), maxWords)] {
-		q.Add(` AND `+column+` LIKE ? ESCAPE '!'`, "%"+likeEscaper.Replace(word)+"%")
+		lower, folded := "%"+likeEscaper.Replace(strings.ToLower(word))+"%", "%"+likeEscaper.Replace(fold.Text(word))+"%"
+		if lower == folded {
+			q.Add(` AND `+column+` LIKE ? ESCAPE '!'`, lower)
+		} else {
+			q.Add(` AND (`+column+` LIKE ? ESCAPE '!' OR `+column+` LIKE ? ESCAPE '!')`, lower, folded)
+		}
 	}
 }
 

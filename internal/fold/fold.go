@@ -23,10 +23,11 @@ func Label(name string) string {
 
 // letters are those that Unicode does not take apart, as they are typed without them.
 var letters = map[rune]string{
+	'’': "'", '‘': "'", '‛': "'", 'ʼ': "'", 'ʻ': "'", '′': "'", '`': "'", // as phones and programs for texts write an apostrophe
 	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'ħ': "h", 'ı': "i",
 }
 
-// Text folds a text to lower case without the accents of Latin, Greek and Cyrillic letters. In
+// Text folds a text to lower case with straight apostrophes and without the accents of Latin, Greek and Cyrillic letters. In
 // other scripts marks are letters of their own, and stay. If a text contains another, its folded
 // form contains the other's.
 func Text(text string) string {

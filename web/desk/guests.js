@@ -24,6 +24,15 @@ const lateTime = 2000; // milliseconds, after which the server is told when a bu
 const maxShown = 50; // guests
 
 const collator = new Intl.Collator();
+
+// fold is what a text is searched by, without accents, as the server does it (internal/fold).
+const plain = {
+	'’': "'", '‘': "'", '‛': "'", 'ʼ': "'", 'ʻ': "'", '′': "'", '`': "'",
+	ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ð: 'd', þ: 'th', ħ: 'h', ı: 'i',
+};
+const fold = text => text.normalize('NFKD').replace(/([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])\p{Mn}+/gu, '$1')
+	.toLowerCase().replace(/[’‘‛ʼʻ′`ßæœøłđðþħı]/gu, letter => plain[letter]);
+
 // The time zone is that of the event. A browser may not know it.
 const clockOf = (() => {
 	const style = {hour: '2-digit', minute: '2-digit'};
@@ -155,7 +164,7 @@ customElements.define('desk-door', class extends HTMLElement {
 		if (guest.cancelled_at) {
 			this.#guests.delete(guest.member);
 		} else {
-			this.#guests.set(guest.member, {...guest, search: `${guest.name} ${guest.email}`.toLowerCase()});
+			this.#guests.set(guest.member, {...guest, text: `${guest.name} ${guest.email}`.toLowerCase(), search: fold(`${guest.name} ${guest.email}`)});
 		}
 	}
 
@@ -163,10 +172,10 @@ customElements.define('desk-door', class extends HTMLElement {
 
 	#show() {
 		if (!this.#isRead) return;
-		const all = this.#sorted ??= [...this.#guests.values()].sort((a, b) => collator.compare(a.search, b.search));
+		const all = this.#sorted ??= [...this.#guests.values()].sort((a, b) => collator.compare(a.text, b.text));
 		this.querySelector('.arrived').textContent = all.filter(guest => this.#isIn(guest)).length;
 		this.querySelector('.expected').textContent = all.length;
-		const words = this.querySelector('[name=q]').value.toLowerCase().split(/\s+/).filter(Boolean);
+		const words = fold(this.querySelector('[name=q]').value).split(/\s+/).filter(Boolean);
 		const found = all.filter(guest => words.every(word => guest.search.includes(word)));
 		this.#showRows(found.slice(0, maxShown).map(guest => this.#rowOf(guest)));
 		this.querySelector('.rest').textContent = found.length > maxShown ? `And ${found.length - maxShown} more. Type more of the name.`
