@@ -1,6 +1,7 @@
 package members
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,8 +25,8 @@ func TestLabelsAreFoldedAsGhostDoes(t *testing.T) {
 			t.Errorf("labels %q are kept as (-want +got):\n%s", test.asked, diff)
 		}
 		found := platform.Member{}
-		for i := len(test.want) - 1; i >= 0; i-- { // in another order
-			found.Labels = append(found.Labels, test.want[i])
+		for _, label := range slices.Backward(test.want) { // in another order
+			found.Labels = append(found.Labels, label)
 		}
 		after, _ := r.MergeFields(found)
 		if diff := cmp.Diff(test.want, after.Labels); diff != "" {
