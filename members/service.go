@@ -32,7 +32,8 @@ type Delivered struct {
 // Inbound fetches members of the publishing platform.
 type Inbound interface {
 	// ReadThrough asks the platform for the member that has an email, and keeps it in the
-	// store. Errors: ErrNotFound, *InvalidError if the platform does not respond.
+	// store. Errors: ErrNotFound, also for a member that the store has by now; *InvalidError
+	// if the platform does not respond.
 	ReadThrough(ctx context.Context, site, email string) (Record, error)
 }
 

@@ -1,11 +1,13 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -34,27 +36,33 @@ func (s *site) readThrough(ctx context.Context, email string) (members.Record, e
 	case errors.Is(err, platform.ErrNotFound):
 		return members.Record{}, members.ErrNotFound
 	case err != nil:
-		s.warnings.Warn(s.name, "cannot fetch member from platform", zap.String("problem", members.ForLog(err)))
-		return members.Record{}, &members.InvalidError{
-			Message: "The member is not known here, and the publishing platform does not answer. Try again later.",
-			Code:    members.CodePlatformAway,
-		}
+		return members.Record{}, s.away(err)
 	}
 	s.endSilence()
-	_, err = s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})
-	if err == nil {
-		// The platform lags behind: here the member has another email by now, or
-		// is deleted.
-		return members.Record{}, members.ErrNotFound
+	known, err := s.Store.Find(ctx, members.Key{Site: s.name, PlatformID: found.ID})
+	if errors.Is(err, members.ErrNotFound) {
+		r, err := s.keep(ctx, found)
+		if errors.Is(err, members.ErrEmailTaken) { // by who stored it meanwhile
+			err = members.ErrNotFound
+		}
+		return r, err
 	}
-	if !errors.Is(err, members.ErrNotFound) {
-		return members.Record{}, err
+	if err == nil && !known.Deleted && !known.HasPending(members.EmailField) && emailaddr.Key(known.Email) != emailaddr.Key(email) {
+		// It got the email on the platform, of which no webhook event has told yet.
+		if err := s.refresh(ctx, found.ID); err != nil {
+			return members.Record{}, s.away(err)
+		}
 	}
-	r, err := s.keep(ctx, found)
-	if errors.Is(err, members.ErrEmailTaken) { // by another caller who asked for it too
-		return s.Store.Find(ctx, members.Key{Site: s.name, Email: email})
+	return members.Record{}, cmp.Or(err, members.ErrNotFound)
+}
+
+// away is what callers are told of a member who cannot be fetched.
+func (s *site) away(problem error) error {
+	s.warnings.Warn(s.name, "cannot fetch member from platform", zap.String("problem", members.ForLog(problem)))
+	return &members.InvalidError{
+		Message: "The member is not known here, and the publishing platform does not answer. Try again later.",
+		Code:    members.CodePlatformAway,
 	}
-	return r, err
 }
 
 // checkLingers fails with ErrNotFound for the email of a member that was deleted or
