@@ -39,6 +39,7 @@ var besideLastRelease = map[string]string{
 	"internal/audit/migrations/00001_audit.sql":     "a table that the last release does not have",
 	"memberstore/migrations/00009_unregistered.sql": "an index",
 	"memberstore/migrations/00010_placeholder.sql":  "TestCreatedWhileAway in members/outbox, whose creates have no placeholder",
+	"memberstore/migrations/00011_conditions.sql":  "TestConditionOfAnAppliedWrite in members/outbox",
 	"sites/migrations/00002_labels.sql":             "exchangeSite of TestSideBySide in e2e/versions",
 	"themes/migrations/00004_failing.sql":           "exchangeTheme of TestSideBySide in e2e/versions",
 	"themes/migrations/00005_unread.sql":            "exchangeTheme of TestSideBySide in e2e/versions",

@@ -27,31 +27,52 @@ func (r Record) Merge(found platform.Member) (after Record, changed bool) {
 // platform.
 func (r Record) MergeFields(found platform.Member) (after Record, changed bool) {
 	after = r
-	replaces := func(field Field, differs bool) bool {
-		replaced := differs && !r.HasPending(field)
-		changed = changed || replaced
-		return replaced
-	}
-	if replaces(EmailField, !emailaddr.Same(r.Email, found.Email)) {
-		after.Email = found.Email
-	}
-	if replaces(NameField, r.Name != found.Name) {
-		after.Name = found.Name
-	}
-	if replaces(NoteField, r.Note != found.Note) {
-		after.Note = found.Note
-	}
-	if labels := asFound(r.Labels, found.Labels); replaces(LabelsField, !slices.Equal(labels, r.Labels)) {
-		after.Labels = labels
-	}
-	if replaces(SubscriptionField, r.Subscribed != found.Subscribed) {
-		after.Subscribed = found.Subscribed
-	}
-	otherNewsletters := r.Newsletters != nil && found.Newsletters != nil && !sameElements(r.ActiveNewsletters(), found.Newsletters)
-	if replaces(SubscriptionField, otherNewsletters) {
-		after.Newsletters = nil // the choice that was made here is no longer the last
+	for _, field := range PlatformFields() {
+		if r.HasPending(field) || !r.differs(field, found) {
+			continue
+		}
+		changed = true
+		switch field {
+		case EmailField:
+			after.Email = found.Email
+		case NameField:
+			after.Name = found.Name
+		case NoteField:
+			after.Note = found.Note
+		case LabelsField:
+			after.Labels = asFound(r.Labels, found.Labels)
+		case SubscriptionField:
+			after.Subscribed = found.Subscribed
+			if r.hasOtherNewsletters(found) {
+				after.Newsletters = nil // the choice that was made here is no longer the last
+			}
+		}
 	}
 	return after, changed
+}
+
+// differs reports whether a field is another one on the platform.
+func (r *Record) differs(field Field, found platform.Member) bool {
+	switch field {
+	case EmailField:
+		return !emailaddr.Same(r.Email, found.Email)
+	case NameField:
+		return r.Name != found.Name
+	case NoteField:
+		return r.Note != found.Note
+	case LabelsField:
+		return !slices.Equal(asFound(r.Labels, found.Labels), r.Labels)
+	}
+	return r.Subscribed != found.Subscribed || r.hasOtherNewsletters(found)
+}
+
+func (r *Record) hasOtherNewsletters(found platform.Member) bool {
+	return r.Newsletters != nil && found.Newsletters != nil && !sameElements(r.ActiveNewsletters(), found.Newsletters)
+}
+
+// HasArrived reports whether the platform has all that is pending of a member.
+func (r *Record) HasArrived(found platform.Member) bool {
+	return !r.Deleted && !slices.ContainsFunc(PlatformFields(), func(f Field) bool { return r.HasPending(f) && r.differs(f, found) })
 }
 
 // sameLabels reports whether two sets of labels are the same to the platform,

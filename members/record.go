@@ -56,6 +56,14 @@ type Record struct {
 	Refused   string
 	RefusedAt time.Time
 
+	// Confirmed is the last version that the platform is known to have got. It may be more than Applied
+	// while the version is applied once more, because an earlier attempt may still arrive.
+	Confirmed int64
+
+	// Condition is what pending writes depend on, nil for none. A tombstone with one keeps its MemberIDs until it is
+	// applied.
+	Condition *Condition
+
 	// Claim is the request that a write is for, nil for none. It is not kept. The
 	// store takes the write only while the request is its owner's, and notes with it
 	// that the request is done.
@@ -76,7 +84,7 @@ func (r *Record) CheckIsThere() error {
 
 // Result converts the record to what a caller is told of the member.
 func (r *Record) Result() Result {
-	return Result{Member: r.Member, Queued: r.IsPending(), Refused: r.Refused}
+	return Result{Member: r.Member, Queued: r.IsPending() && r.Confirmed < r.Version, Refused: r.Refused}
 }
 
 // Field is a field of a member that the platform keeps too.

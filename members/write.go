@@ -107,6 +107,9 @@ func (s *Service) change(ctx context.Context, i Integration, before Record, owne
 	after.Labels = slices.Clone(before.Labels)
 	after.Refused, after.RefusedAt = "", time.Time{}
 	after.Claim = claimOf(ctx)
+	if match != nil && s.Outbox != nil {
+		after.addCondition()
+	}
 	change(&after)
 	if err := s.checkSilent(ctx, i, before, after); err != nil {
 		return Record{}, err

@@ -17,7 +17,7 @@ const (
 	byMemberID = `FROM member_ids i JOIN members m ON m.guid = i.guid
 		WHERE i.site = $1 AND i.integration = $2 AND i.member_id = $3 AND NOT m.deleted`
 
-	standing = `, m.version, m.applied, m.platform_id, m.refused `
+	standing = `, m.version, m.applied, m.confirmed, m.platform_id, m.refused `
 
 	readByEmail    = `SELECT '', ` + shown + standing + byEmail
 	readByMemberID = `SELECT i.member_id, ` + shown + standing + byMemberID
@@ -43,13 +43,13 @@ const (
 			applied = CASE WHEN applied > $13 THEN applied ELSE $13 END, platform_id = COALESCE($14, platform_id),
 			deleted = $15, attempts = 0, next_attempt = 0, problem = '',
 			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20,
-			refused = $21, refused_at = $22
+			refused = $21, refused_at = $22, confirmed = $23, condition = $24
 		WHERE guid = $1 AND version = $2`
 	revertMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
 			newsletters = $9, tier_id = $10, status = $11, updated_at = $12, version = version + 1, applied = $13,
 			platform_id = $14, deleted = $15, attempts = 0, next_attempt = 0, problem = '', lease_owner = '', lease_until = 0,
 			named_email = $16, named_name = $17, named_note = $18, named_labels = $19, named_subscription = $20,
-			refused = $21, refused_at = $22
+			refused = $21, refused_at = $22, confirmed = $23, condition = $24
 		WHERE guid = $1 AND version = $2`
 	removeMember = `DELETE FROM members WHERE guid = $1 AND version = $2`
 
@@ -78,6 +78,7 @@ var (
 			subscribed = CASE WHEN applied > $2 OR named_subscription > $2 THEN subscribed ELSE $12 END,
 			newsletters = CASE WHEN applied > $2 OR named_subscription > $2 THEN newsletters ELSE $13 END,
 			named_subscription = CASE WHEN named_subscription <= $14 THEN 0 ELSE named_subscription END,
+			confirmed = CASE WHEN CAST($4 AS BIGINT) = 0 THEN confirmed ELSE $15 END,
 			refused = CASE WHEN version = $15 THEN $16 ELSE refused END,
 			refused_at = CASE WHEN version = $15 THEN $17 ELSE refused_at END, ` + fmt.Sprintf(endLease, 6) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
@@ -116,7 +117,7 @@ func (s records) Read(ctx context.Context, key members.Key) (members.Result, err
 	}
 	var m members.Record
 	var platformID sql.NullString
-	if err := scanShown(row, &m.Member, &m.Version, &m.Applied, &platformID, &m.Refused); err != nil {
+	if err := scanShown(row, &m.Member, &m.Version, &m.Applied, &m.Confirmed, &platformID, &m.Refused); err != nil {
 		return members.Result{}, fmt.Errorf("reading a member: %w", err)
 	}
 	m.PlatformID = platformID.String
@@ -170,7 +171,7 @@ func (s records) Update(ctx context.Context, m members.Record) error {
 			if err := replace(ctx, tx, updateMember, m, m.Version); err != nil {
 				return err
 			}
-			if m.Deleted {
+			if m.Deleted && !m.HasCondition() {
 				_, err := tx.ExecContext(ctx, deleteMemberID, m.GUID)
 				return err
 			}
@@ -199,7 +200,7 @@ func replace(ctx context.Context, tx *sql.Tx, query string, m members.Record, ve
 		encode(m.Labels), encode(m.Newsletters), m.TierID, m.Status, m.UpdatedAt.UnixMilli(), m.Applied,
 		null(m.PlatformID), m.Deleted,
 		m.Named[members.EmailField], m.Named[members.NameField], m.Named[members.NoteField], m.Named[members.LabelsField], m.Named[members.SubscriptionField],
-		asText(m.Refused), database.Millis(m.RefusedAt))
+		asText(m.Refused), database.Millis(m.RefusedAt), m.Confirmed, encodeCondition(m.Condition))
 	if database.ViolatedUnique(err) {
 		return members.ErrEmailTaken
 	}
@@ -264,6 +265,9 @@ func (s tables) markApplied(ctx context.Context, m members.Record, f outbox.Fail
 			_, err = tx.ExecContext(ctx, removeMember, m.GUID, version)
 		default:
 			_, err = tx.ExecContext(ctx, markGone, m.GUID, s.db.Now().UnixMilli())
+			if err == nil && m.Condition != nil {
+				_, err = tx.ExecContext(ctx, deleteMemberID, m.GUID)
+			}
 		}
 		return err
 	})

@@ -87,7 +87,7 @@ func TestRecordsToApplyAgainStayPending(t *testing.T) {
 		if err := store.MarkApplyAgain(t.Context(), m, outbox.Failure{Problem: "again", Next: later}, "me"); err != nil {
 			t.Fatalf("store.MarkApplyAgain: %v", err)
 		}
-		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt = 0, "again", later, "p-1", "", time.Time{}
+		m.Attempts, m.Problem, m.NextAttempt, m.PlatformID, m.Sent, m.SentAt, m.Confirmed = 0, "again", later, "p-1", "", time.Time{}, 1
 		same(t, m, find(t, store, members.Key{Site: "daily", GUID: "guid-joe"}))
 		m.Applied = 1
 		if _, err := store.MarkApplied(t.Context(), m, "me"); err != nil {

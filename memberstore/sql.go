@@ -67,7 +67,8 @@ const (
 	shown   = `m.guid, m.email, m.name, m.note, m.subscribed, m.labels, m.tier_id, m.status, m.created_at, m.updated_at`
 	columns = shown + `, m.site, m.newsletters, m.version, m.applied, m.platform_id, m.deleted,
 	m.sent_email, m.sent_at, m.unanswered_at, m.attempts, m.problem, m.next_attempt,
-	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription, m.refused, m.refused_at, m.placeholder`
+	m.named_email, m.named_name, m.named_note, m.named_labels, m.named_subscription, m.refused, m.refused_at, m.placeholder,
+	m.confirmed, m.condition`
 )
 
 // The query selects columns and a MemberID.
@@ -79,11 +80,14 @@ func (s tables) list(ctx context.Context, query string, args ...any) ([]members.
 func scanRecord(row database.Row) (members.Record, error) {
 	var m members.Record
 	var platformID sql.NullString
-	var newsletters string
+	var newsletters, condition string
 	err := scanShown(row, &m.Member, &m.Site, &newsletters, &m.Version, &m.Applied, &platformID, &m.Deleted,
 		&m.Sent, database.Time(&m.SentAt), database.Time(&m.UnansweredAt), &m.Attempts, &m.Problem, database.Time(&m.NextAttempt),
 		&m.Named[members.EmailField], &m.Named[members.NameField], &m.Named[members.NoteField], &m.Named[members.LabelsField], &m.Named[members.SubscriptionField],
-		&m.Refused, database.Time(&m.RefusedAt), &m.Placeholder)
+		&m.Refused, database.Time(&m.RefusedAt), &m.Placeholder, &m.Confirmed, &condition)
+	if err == nil && condition != "" {
+		err = json.Unmarshal([]byte(condition), &m.Condition)
+	}
 	if err != nil {
 		return members.Record{}, err
 	}
@@ -125,6 +129,18 @@ func encode[T any](list []T) string {
 		panic(err) // strings, and structs of strings, always encode
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// encodeCondition is empty for none.
+func encodeCondition(c *members.Condition) string {
+	if c == nil {
+		return ""
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // its times are of this century
+	}
+	return string(text)
 }
 
 func null(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }

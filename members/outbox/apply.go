@@ -20,6 +20,11 @@ func (s applier) apply(ctx context.Context, a attempt) (platform.Member, error) 
 			return platform.Member{}, err
 		}
 	}
+	if wasKnown && r.HasCondition() {
+		if found, err := s.checkCondition(ctx, *r); err != nil {
+			return found, err
+		}
+	}
 	if r.Deleted {
 		return platform.Member{ID: r.PlatformID}, s.remove(ctx, *r)
 	}

@@ -119,6 +119,7 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	seen := &observed{Platform: s.platform}
 	s.platform = seen
 	found, err := applier{s}.apply(attemptCtx, a)
+	_, isChanged := errors.AsType[*changedError](err)
 	isUnknown := a.After.PlatformID == "" && members.IsTaken(err) // of a member that was not known here
 	if a.isRetry && a.isFinal(err) && !isUnknown {
 		found, err = s.settle(attemptCtx, a, cmp.Or(found.ID, a.After.PlatformID), err)
@@ -145,6 +146,8 @@ func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout t
 	switch {
 	case err == nil:
 		return s.noteApplied(ctx, a, found), nil
+	case isChanged:
+		return s.noteChanged(ctx, attemptCtx, a, found)
 	case isSettled:
 		return s.noteRefused(ctx, a, found, refused), nil
 	case errors.Is(err, platform.ErrNotFound): // deleted by the platform's staff

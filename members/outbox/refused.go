@@ -51,6 +51,7 @@ func (a attempt) isFinal(err error) bool {
 // had another one. id is the platform's of the member, as far as it is known by now.
 func (s *site) settle(ctx context.Context, a attempt, id string, refusal error) (found platform.Member, err error) {
 	refused := &refusedError{reasonOf(refusal)}
+	a.After.Condition = nil // it held, and each part changes what it is about
 	parts := a.parts()
 	if len(parts) == 1 { // it was made
 		parts = nil
