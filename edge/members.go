@@ -132,13 +132,18 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		return err
 	}
 	noted := s.store.contacts.Load()
+	writes := outbox.New(outbox.Config{
+		Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note,
+	})
 	serving := &Serving{
 		Store:   store,
 		History: log,
 		Now:     db.Now,
-		Outbox:  outbox.New(outbox.Config{Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note}),
-		inbound: inbound.New(inbound.Config{Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note)}),
-		uses:    members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
+		Outbox:  writes,
+		inbound: inbound.New(inbound.Config{
+			Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note), Responds: writes.Heard,
+		}),
+		uses: members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))

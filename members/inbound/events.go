@@ -118,6 +118,9 @@ func (s *site) refreshEvent(ctx context.Context, id string, a attempt) {
 	err := s.refresh(ctx, id)
 	if err == nil {
 		s.endSilence()
+		if s.Responds != nil {
+			s.Responds(s.name)
+		}
 		return
 	}
 	pause := min(refreshInterval<<a.failures, maxRefreshInterval)

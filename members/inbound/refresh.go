@@ -190,9 +190,13 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 		return errors.Join(err, s.leases().Release(ctx, r, owner))
 	}
 	after, changed := r.Merge(found)
-	if changed {
+	isNews := r.IsPending() && r.Confirmed < r.Version && r.HasArrived(found)
+	if changed || isNews {
 		if after.UpdatedAt = members.Latest(found.UpdatedAt, r.UpdatedAt); !r.IsPending() {
 			after.Applied = r.Version + 1
+		}
+		if isNews || r.Confirmed >= r.Version {
+			after.Confirmed = r.Version + 1
 		}
 		err = s.Store.Update(ctx, after)
 		if errors.Is(err, members.ErrEmailTaken) {

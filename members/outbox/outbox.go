@@ -42,6 +42,10 @@ const (
 	// nothing pending any more.
 	doneInterval = 2 * time.Second
 
+	// heardInterval is how often at most all that is pending is tried because the platform responds to
+	// something else.
+	heardInterval = 5 * time.Second
+
 	// concurrency bounds the retries that are under way for a site, and batchSize
 	// how many records of it are read at a time.
 	concurrency = 4

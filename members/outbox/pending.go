@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/members"
 )
 
@@ -52,6 +54,25 @@ func (o *Outbox) Paused() map[string]time.Time {
 		}
 	}
 	return paused
+}
+
+// Heard tells that the platform of a site responds. If attempts have failed, what is pending is tried at once.
+func (o *Outbox) Heard(site string) {
+	o.mu.Lock()
+	st := o.states[site]
+	isTroubled := st != nil && st.troubles.Load() > 0 && o.Now().Sub(st.heard) >= heardInterval
+	if isTroubled {
+		st.heard = o.Now()
+	}
+	o.mu.Unlock()
+	if !isTroubled {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), members.StoreTimeout)
+	defer cancel()
+	if _, err := o.TryNow(ctx, site); err != nil {
+		o.Logger.Error("cannot make pending members due", zap.String("site", site), zap.Error(err)) // each comes later
+	}
 }
 
 // TryNow makes all pending records of a site due, and returns how many these are.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
@@ -13,6 +14,7 @@ type state struct {
 	uses    int               // by sites
 	of      platform.Platform // that the breaker is for
 	breaker *work.Breaker
+	heard   time.Time // when Heard has had all tried
 
 	working  atomic.Bool  // on what is due
 	more     atomic.Bool  // became due meanwhile
