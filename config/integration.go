@@ -25,6 +25,10 @@ type Integration struct {
 	// custom_id: all but the first get a placeholder address and no mail.
 	AllowDuplicateEmails bool `json:"allow_duplicate_emails,omitempty"`
 
+	// AdoptByEmail lets a create give its member_id to a member who has the email already, and has none of
+	// this integration, in the mode custom_id.
+	AdoptByEmail bool `json:"adopt_by_email,omitempty"`
+
 	// PlaceholderDomain is the domain of placeholder addresses. Default:
 	// `members.invalid`, where no mail ever arrives (RFC 2606).
 	PlaceholderDomain string `json:"placeholder_domain,omitempty"`
@@ -82,7 +86,7 @@ func (i *Integration) resolve(p Placeholders, name string) (*members.KeyHash, me
 		i = new(Integration)
 	}
 	plain := members.Integration{
-		Name: name, Mode: members.Mode(cmp.Or(i.Mode, string(members.EmailMode))), DuplicateEmails: i.AllowDuplicateEmails,
+		Name: name, Mode: members.Mode(cmp.Or(i.Mode, string(members.EmailMode))), DuplicateEmails: i.AllowDuplicateEmails, Adopt: i.AdoptByEmail,
 		PlaceholderDomain: cmp.Or(i.PlaceholderDomain, members.PlaceholderDomain), SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
 	if i.Limit != nil {
@@ -109,6 +113,9 @@ func (i *Integration) checkOptions() error {
 	}
 	if i.AllowDuplicateEmails && i.Mode != string(members.CustomIDMode) {
 		return &Mistake{Field: "allow_duplicate_emails", Text: `‹allow_duplicate_emails |›goes with ‹mode custom_id|"mode": "custom_id"› only: write that too`}
+	}
+	if i.AdoptByEmail && i.Mode != string(members.CustomIDMode) {
+		return &Mistake{Field: "adopt_by_email", Text: `‹adopt_by_email |›goes with ‹mode custom_id|"mode": "custom_id"› only: write that too`}
 	}
 	if i.PlaceholderDomain != "" && !i.AllowDuplicateEmails {
 		return &Mistake{Field: "placeholder_domain", Text: `‹placeholder_domain |›goes with ‹allow_duplicate_emails|"allow_duplicate_emails": true› only: write that too, or take it out`}

@@ -31,6 +31,10 @@ type Integration struct {
 	DuplicateEmails   bool
 	PlaceholderDomain string
 
+	// Adopt lets a create of an integration in Custom ID mode give its MemberID to a member who has the
+	// email already, and has none of the integration yet.
+	Adopt bool
+
 	// SubscribeByDefault is what is_subscribed is when a new member's is left
 	// out.
 	SubscribeByDefault bool

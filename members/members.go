@@ -77,6 +77,17 @@ func (s *Service) Create(ctx context.Context, i Integration, f Fields) (Result, 
 	} else if created, err := s.Store.Find(ctx, Key{Site: s.Site, GUID: r.GUID}); !errors.Is(err, ErrNotFound) {
 		return createdBefore(created, r.MemberID, err)
 	}
+	if i.Mode == CustomIDMode && i.Adopt {
+		adopted, isDone, isAway, err := s.adopt(ctx, i, f)
+		if isDone || err != nil {
+			result, err := result(adopted, err)
+			result.Adopted = err == nil
+			return result, err
+		}
+		if isAway { // then it is made one with the member whom the platform turns out to have
+			i.DuplicateEmails = false
+		}
+	}
 	created, err := s.insert(ctx, i, r)
 	return result(created, err)
 }

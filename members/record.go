@@ -64,6 +64,10 @@ type Record struct {
 	// applied.
 	Condition *Condition
 
+	// AdoptedBy is the integration that gives the member, which was there before, its MemberID with this
+	// write; empty for none. It is not kept.
+	AdoptedBy string
+
 	// Claim is the request that a write is for, nil for none. It is not kept. The
 	// store takes the write only while the request is its owner's, and notes with it
 	// that the request is done.
@@ -162,6 +166,9 @@ type Result struct {
 	// Queued reports that the last write is durable here, but not on the platform
 	// yet.
 	Queued bool
+
+	// Adopted reports that a create gave its MemberID to a member who was there before.
+	Adopted bool
 
 	// Refused is why the platform refused the last write for good after it was
 	// queued, or empty. The member is as the platform has it.

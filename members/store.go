@@ -50,8 +50,10 @@ type Store interface {
 	// Update replaces a record if its version is still r.Version, and gives it
 	// the next one. Applied, PlatformID and Deleted never go back: another
 	// process may have noted meanwhile what it applied. Attempts start again. A
-	// tombstone loses its MemberIDs. Errors: ErrConflict (also for a record that
-	// is gone), ErrEmailTaken, ErrNotText, ErrUnderWay (see Record.Claim).
+	// tombstone loses its MemberIDs. If AdoptedBy is not empty, the MemberID is from
+	// now on the one in that integration. Errors: ErrConflict (also for a record that
+	// is gone), ErrEmailTaken, ErrMemberIDTaken (also if the record has another in the
+	// integration), ErrNotText, ErrUnderWay (see Record.Claim).
 	Update(ctx context.Context, r Record) error
 
 	// Remove removes a record at a version, for good. Errors: ErrConflict,
@@ -66,6 +68,9 @@ type Store interface {
 
 	// Release ends the owner's lease, and changes nothing else.
 	Release(ctx context.Context, guid, owner string) error
+
+	// HasMemberID reports whether a record has a MemberID in an integration.
+	HasMemberID(ctx context.Context, guid, integration string) (bool, error)
 
 	// EmailLingers reports whether a member that was deleted or renamed here may
 	// still have an email on the platform. The member exceptGUID is ignored.

@@ -12,11 +12,11 @@ import (
 
 const (
 	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at, last_used_at,
-		limit_requests, limit_window`
+		limit_requests, limit_window, adopt`
 
 	insertIntegration = `INSERT INTO integrations (site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default,
-			key_hash, created_at, limit_requests, limit_window)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+			key_hash, created_at, limit_requests, limit_window, adopt)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	listIntegrations  = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 ORDER BY name`
 	findIntegration   = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 AND key_hash = $2 AND revoked_at IS NULL`
 	rotateIntegration = `UPDATE integrations SET key_hash = $3, revoked_at = NULL, last_used_at = NULL WHERE site = $1 AND name = $2`
@@ -29,7 +29,7 @@ const (
 
 func (s callers) AddIntegration(ctx context.Context, i members.Integration) error {
 	_, err := s.db.Write.ExecContext(ctx, insertIntegration, i.Site, i.Name, i.Mode, i.DuplicateEmails, i.PlaceholderDomain,
-		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli(), i.Limit.Requests, i.Limit.Window)
+		i.SubscribeByDefault, i.KeyHash.String(), i.CreatedAt.UnixMilli(), i.Limit.Requests, i.Limit.Window, i.Adopt)
 	if database.ViolatedUnique(err) {
 		err = members.ErrIntegrationTaken
 	}
@@ -81,7 +81,7 @@ func scanIntegration(row database.Row) (members.Integration, error) {
 	var key string
 	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key,
 		database.Time(&i.CreatedAt), database.Time(&i.RevokedAt), database.Time(&i.LastUsedAt),
-		&i.Limit.Requests, &i.Limit.Window)
+		&i.Limit.Requests, &i.Limit.Window, &i.Adopt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return members.Integration{}, members.ErrNotFound
 	}

@@ -36,6 +36,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, $15, FALSE, 0, 0, '', $16, $17, $18, $19, $20, 0,
 			$21, $22, $23, $24, $25, $26)`
 	insertMemberID = `INSERT INTO member_ids (site, integration, member_id, guid) VALUES ($1, $2, $3, $4)`
+	hasMemberID    = `SELECT EXISTS (SELECT 1 FROM member_ids WHERE guid = $1 AND integration = $2)`
+	disownMember   = `DELETE FROM member_ids WHERE guid = $1 AND integration = $2`
 	deleteMemberID = `DELETE FROM member_ids WHERE guid = $1`
 
 	updateMember = `UPDATE members SET email = $3, email_key = $4, name = $5, note = $6, subscribed = $7, labels = $8,
@@ -163,12 +165,19 @@ func insertArgs(m members.Record, l members.Lease) []any {
 }
 
 func (s records) Update(ctx context.Context, m members.Record) error {
-	err := s.withoutRefused(ctx, m, "", func() error {
+	err := s.withoutRefused(ctx, m, m.AdoptedBy, func() error {
 		return s.db.InTx(ctx, func(tx *sql.Tx) error {
 			if err := noteDone(ctx, tx, m); err != nil {
 				return err
 			}
 			if err := replace(ctx, tx, updateMember, m, m.Version); err != nil {
+				return err
+			}
+			if m.AdoptedBy != "" {
+				_, err := tx.ExecContext(ctx, insertMemberID, m.Site, m.AdoptedBy, m.MemberID, m.GUID)
+				if database.ViolatedUnique(err) {
+					return members.ErrMemberIDTaken
+				}
 				return err
 			}
 			if m.Deleted && !m.HasCondition() {
@@ -227,6 +236,11 @@ func (s records) Lease(ctx context.Context, guid string, l members.Lease) (m mem
 func (s records) Release(ctx context.Context, guid, owner string) error {
 	_, err := s.db.Write.ExecContext(ctx, release, guid, owner)
 	return database.Wrap("ending a lease", err)
+}
+
+func (s records) HasMemberID(ctx context.Context, guid, integration string) (found bool, err error) {
+	err = s.db.Read.QueryRowContext(ctx, hasMemberID, guid, integration).Scan(&found)
+	return found, database.Wrap("looking for a member ID", err)
 }
 
 func (s records) EmailLingers(ctx context.Context, site, email, exceptGUID string) (found bool, err error) {

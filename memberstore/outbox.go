@@ -83,6 +83,11 @@ func (s queue) Revert(ctx context.Context, w members.Write) error {
 		if w.Before == nil {
 			return changeOne(tx.ExecContext(ctx, removeMember, w.After.GUID, refused))
 		}
+		if w.After.AdoptedBy != "" {
+			if _, err := tx.ExecContext(ctx, disownMember, w.After.GUID, w.After.AdoptedBy); err != nil {
+				return err
+			}
+		}
 		m := *w.Before
 		if m.Applied >= m.Version {
 			m.Applied = refused + 1 // what was put back is what the platform has

@@ -20,6 +20,7 @@ type shownIntegration struct {
 	Name               string `json:"name"`
 	Mode               string `json:"mode"`
 	DuplicateEmails    bool   `json:"allow_duplicate_emails"`
+	Adopt              bool   `json:"adopt_by_email"`
 	PlaceholderDomain  string `json:"placeholder_domain"`
 	SubscribeByDefault bool   `json:"subscribe_by_default"`
 
@@ -46,7 +47,7 @@ type shownLimit struct {
 
 func showIntegration(i members.Integration) shownIntegration {
 	shown := shownIntegration{
-		Name: i.Name, Mode: string(i.Mode), DuplicateEmails: i.DuplicateEmails, PlaceholderDomain: i.PlaceholderDomain,
+		Name: i.Name, Mode: string(i.Mode), DuplicateEmails: i.DuplicateEmails, Adopt: i.Adopt, PlaceholderDomain: i.PlaceholderDomain,
 		SubscribeByDefault: i.SubscribeByDefault, CreatedAt: i.CreatedAt.UTC().Truncate(time.Millisecond),
 	}
 	if i.Limit != (members.Limit{}) {

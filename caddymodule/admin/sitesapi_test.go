@@ -152,8 +152,8 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		moved  = `{"name":"daily","hosts":["daily.example.com"],"platform":{"kind":"ghost","url":"http://127.0.0.1:9","webhooks":"off"},` + times
 		weekly = `{"name":"weekly","hosts":["weekly.example.com"],"platform":{"kind":"none"},` + times
 		took   = `{"name":"weekly","hosts":["news.example.com"],"platform":{"kind":"none"},` + times
-		form   = `{"name":"form","mode":"email","allow_duplicate_emails":false,"placeholder_domain":"members.invalid","subscribe_by_default":true,"limit":null,"created_at":"TIME","revoked_at":null,"last_used_at":null`
-		crm    = `{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"},"created_at":"TIME","revoked_at":`
+		form   = `{"name":"form","mode":"email","allow_duplicate_emails":false,"adopt_by_email":false,"placeholder_domain":"members.invalid","subscribe_by_default":true,"limit":null,"created_at":"TIME","revoked_at":null,"last_used_at":null`
+		crm    = `{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"adopt_by_email":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"},"created_at":"TIME","revoked_at":`
 		sites  = "/lychgate/sites"
 		keys   = "/lychgate/sites/daily/integrations"
 	)
@@ -187,7 +187,7 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{"an integration, with its key", "POST", keys, `{"name":"form"}`, given(201, form+`,"key":"KEY of form"}`)},
 		{
 			"an integration with all options", "POST", keys,
-			`{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"}}`,
+			`{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"adopt_by_email":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"}}`,
 			given(201, crm+`null,"last_used_at":null,"key":"KEY of crm"}`),
 		},
 		{"the name is taken", "POST", keys, `{"name":"crm"}`, refused(409, "adding an integration: there is an integration of this name")},
@@ -384,6 +384,7 @@ func refusedChanges() []sitesStep {
 		{"an integration with a key", "POST", keys, `{"name":"crm","key":"` + edgetest.CRMKey + `"}`, refused(400, "key: leave it out: it is made here")},
 		{"an unknown mode", "POST", keys, `{"name":"crm","mode":"` + env + `"}`, refused(400, `mode: "`+env+`": write "email" or "custom_id"`)},
 		{"duplicates in the wrong mode", "POST", keys, `{"name":"crm","allow_duplicate_emails":true}`, refused(400, `allow_duplicate_emails: goes with "mode": "custom_id" only: write that too`)},
+		{"adopting in the wrong mode", "POST", keys, `{"name":"crm","adopt_by_email":true}`, refused(400, `adopt_by_email: goes with "mode": "custom_id" only: write that too`)},
 		{"a domain that is not used", "POST", keys, `{"name":"crm","placeholder_domain":"crm.invalid"}`, refused(400, `placeholder_domain: goes with "allow_duplicate_emails": true only: write that too, or take it out`)},
 		{"a placeholder for a domain", "POST", keys, `{"name":"crm","placeholder_domain":"` + env + `"}`, refused(400, `placeholder_domain: "`+env+`": write a domain that gets no mail, such as members.invalid`)},
 		{"an integration with a limit of none", "POST", keys, `{"name":"crm","limit":{"requests":0,"window":"1m"}}`, refused(400, `limit: 0 requests in 1m0s: write 1 to 65535 requests and a window of 1ms or longer, such as {"requests": 10, "window": "1m"}`)},

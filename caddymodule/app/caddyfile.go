@@ -52,6 +52,7 @@ func parse(d *caddyfile.Dispenser, existing any) (any, error) {
 //	            key <key>
 //	            mode email | custom_id
 //	            allow_duplicate_emails
+//	            adopt_by_email
 //	            placeholder_domain <domain>
 //	            subscribe_by_default on | off
 //	            limit <requests> <window>
@@ -184,6 +185,10 @@ func parseIntegration(d *caddyfile.Dispenser, i *config.Integration, in blocks.B
 		"placeholder_domain": blocks.Text("placeholder_domain", "members.invalid", &i.PlaceholderDomain),
 		"allow_duplicate_emails": {Example: "allow_duplicate_emails", Set: func([]string) error {
 			i.AllowDuplicateEmails = true
+			return nil
+		}},
+		"adopt_by_email": {Example: "adopt_by_email", Set: func([]string) error {
+			i.AdoptByEmail = true
 			return nil
 		}},
 		"subscribe_by_default": blocks.Switch("subscribe_by_default", "off", func(on bool) { i.SubscribeByDefault = &on }),

@@ -26,6 +26,7 @@ func integrationCommand() *cobra.Command {
 	}
 	mode := add.Flags().String("mode", "email", "How members are identified: email or custom_id")
 	duplicates := add.Flags().Bool("allow-duplicate-emails", false, "With custom_id: let members share an email")
+	adopt := add.Flags().Bool("adopt-by-email", false, "With custom_id: give the ID of a new member to one who has the email already")
 	domain := add.Flags().String("placeholder-domain", "", "With duplicates: the domain of their addresses (default: members.invalid)")
 	subscribe := add.Flags().Bool("subscribe-by-default", true, "Give new members newsletters if the caller does not say")
 	limit := add.Flags().String("limit", "", `Rate limit of the key, such as "600 1m" (default: that of members_api)`)
@@ -37,7 +38,7 @@ func integrationCommand() *cobra.Command {
 		options := s.declared[args[0]]
 		if options == nil {
 			options = &config.Integration{
-				Mode: *mode, AllowDuplicateEmails: *duplicates, PlaceholderDomain: *domain, SubscribeByDefault: subscribe, Limit: asked,
+				Mode: *mode, AllowDuplicateEmails: *duplicates, AdoptByEmail: *adopt, PlaceholderDomain: *domain, SubscribeByDefault: subscribe, Limit: asked,
 			}
 		} else if options.Key != "" {
 			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])

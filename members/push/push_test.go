@@ -142,9 +142,9 @@ func TestPushDuplicates(t *testing.T) {
 	})
 }
 
-// A member whose email only the platform's own has gets a placeholder, also if the platform is away at first, and
-// the next push changes nothing.
-func TestPushDuplicateOfThePlatforms(t *testing.T) {
+// A member whom only the platform has gets the ID of the row, also if the platform is away at first, and the next push
+// changes nothing.
+func TestPushAdoptsThePlatformsMember(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		b.Platform.Members["p-old"] = platform.Member{ID: "p-old", Email: "old@example.com", Name: "Old", CreatedAt: b.Now.Add(-time.Hour)}
 		b.Platform.Break(platformtest.ErrDown)
@@ -154,10 +154,24 @@ func TestPushDuplicateOfThePlatforms(t *testing.T) {
 				t.Errorf("push: got %+v, want %+v", got, want)
 			}
 		}
-		want := []string{"c-1@members.invalid New", "old@example.com Old"}
+		want := []string{"old@example.com New"}
 		if got := slices.Sorted(slices.Values(b.Platform.Emails())); !slices.Equal(got, want) {
 			t.Errorf("on the platform: got %q, want %q", got, want)
 		}
+	})
+}
+
+// A member whom the store has gets the ID of the row, and a dry run counts them as updated.
+func TestPushAdopts(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Create(byEmail, with("jane@example.com"))
+		want := pushed{Counts: push.Counts{Updated: 1}}
+		for _, more := range [][]func(*push.Config){{dryRun}, nil} {
+			if got := run(t, b, byID, rows(with("jane@example.com", id("c-1"))), more...); !cmp.Equal(want, got) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		b.SameOnPlatform("jane@example.com ")
 	})
 }
 

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -105,7 +106,11 @@ func (p *push) try(ctx context.Context, row Row) (did outcome, isQueued bool, er
 	}
 	// Of a member that is pending, an update without fields sends what is pending.
 	if p.DryRun {
-		return did, false, p.checkEmail(ctx, known, fields)
+		err := p.checkEmail(ctx, known, fields)
+		if errors.Is(err, errAdopted) {
+			return updated, false, nil
+		}
+		return did, false, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rowTimeout)
 	defer cancel()
@@ -114,7 +119,9 @@ func (p *push) try(ctx context.Context, row Row) (did outcome, isQueued bool, er
 	case known != nil:
 		written, err = p.Service.Update(ctx, p.Integration, row.Identifier, fields, nil)
 	default:
-		written, err = p.Service.Create(ctx, p.Integration, fields)
+		if written, err = p.Service.Create(ctx, p.Integration, fields); written.Adopted {
+			did = updated
+		}
 		if isTaken(err) && p.Integration.Mode == members.EmailMode {
 			return p.adopt(ctx, row, err)
 		}
@@ -157,7 +164,13 @@ func (p *push) checkEmail(ctx context.Context, known *members.Record, fields mem
 	if fields.Email == nil {
 		return nil
 	}
-	_, err := p.Service.Store.Read(ctx, members.Key{Site: p.Service.Site, Email: *fields.Email})
+	other, err := p.Service.Store.Read(ctx, members.Key{Site: p.Service.Site, Email: *fields.Email})
+	if err == nil && known == nil && p.Integration.Mode == members.CustomIDMode {
+		has, err := p.Service.Store.HasMemberID(ctx, other.Member.GUID, p.Integration.Name)
+		if !has || err != nil {
+			return cmp.Or(err, errAdopted)
+		}
+	}
 	getsPlaceholder := p.Integration.DuplicateEmails && known == nil
 	switch {
 	case errors.Is(err, members.ErrNotFound), err == nil && getsPlaceholder:
@@ -167,6 +180,9 @@ func (p *push) checkEmail(ctx context.Context, known *members.Record, fields mem
 	}
 	return err
 }
+
+// errAdopted means that the row's member has the email already, and gets the row's ID.
+var errAdopted = errors.New("the member is adopted")
 
 // await waits for the platform to take a row that is queued, or for some time.
 func (p *push) await(ctx context.Context, row Row, most time.Duration, isQueued bool) error {

@@ -12,6 +12,7 @@ import (
 // Run pushes rows, until ctx is done or one cannot be read. What is under way then is
 // finished.
 func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, error) {
+	cfg.Integration.Adopt = true
 	if cfg.DryRun { // a read would ask the platform, and keep what it finds
 		ofStore := cfg.Service.Config
 		ofStore.Inbound, ofStore.Outbox = nil, nil
