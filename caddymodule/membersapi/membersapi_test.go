@@ -33,7 +33,7 @@ func TestMembersAPI(t *testing.T) {
 		{"delete nobody", "DELETE", "/jane@example.com", "", notFound},
 		{
 			"create", "POST", "", `{"email":"Jane@Example.com","name":"Jane <Doe>","note":"a\nb","labels":["VIP","crm","vip"],"tier_id":"prod_1","member_id":"ignored","unknown":1}`,
-			exchange.JSON(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"TAG"`),
+			exchange.JSON(200, `{"success":true,"data":{`+jane+`},"message":"Member created successfully."}`, "Etag", `"TAG"`, "Lychgate-Ignored-Fields", "unknown"),
 		},
 		{
 			"create with as little as can be", "POST", "/", `{"email":"joe@example.com"}`,
@@ -98,7 +98,11 @@ func TestMembersBadInput(t *testing.T) {
 		{"email with a quote", `{"email":"a\"@example.com"}`, badEmail},
 		{"name a list", `{"email":"a@example.com","name":[]}`, edgetest.Failed("The name must be a string.")},
 		{"name null", `{"email":"a@example.com","name":null}`, edgetest.Failed("The name must be a string.")},
-		{"note null", `{"email":"a@example.com","note":null}`, edgetest.Failed("The note must be a string; leave it out to set none.")},
+		{"note null", `{"email":"a@example.com","note":null}`, edgetest.Failed(`The note must be a string; write "" to set none.`)},
+		{"subscribed", `{"email":"a@example.com","subscribed":false}`, edgetest.Failed("There is no field subscribed: write is_subscribed, true or false.")},
+		{"in other words", `{"email":"a@example.com","optOut":true}`, edgetest.Failed("There is no field optOut: write is_subscribed, true or false.")},
+		{"in another case", `{"email":"a@example.com","Is_Subscribed":false}`, edgetest.Failed("There is no field Is_Subscribed: write is_subscribed, true or false.")},
+		{"newsletter", `{"email":"a@example.com","newsletter":[]}`, edgetest.Failed("There is no field newsletter: write newsletters, an array of objects with an id and a status.")},
 		{"note too long", `{"email":"a@example.com","note":"` + strings.Repeat("x", 2001) + `"}`, edgetest.Failed("The note must be text of 2000 characters at most.")},
 		{"subscribed a string", `{"email":"a@example.com","is_subscribed":"yes"}`, edgetest.Failed("The is_subscribed must be true or false.")},
 		{"labels a string", `{"email":"a@example.com","labels":"VIP"}`, edgetest.Failed("The labels must be an array of strings.")},
@@ -120,6 +124,12 @@ func TestMembersBadInput(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, edgetest.Plain(got)); diff != "" {
 			t.Errorf("%s: response (-want +got):\n%s", test.name, diff)
+		}
+	}
+	for _, request := range [][2]string{{"POST", ""}, {"PUT", "/b@example.com"}} {
+		got := e.Call(edgetest.FormKey, request[0], request[1], `{"email":"b@example.com","plan, yearly":1,"Company":"x","café":{},"guid":"1","status":"paid","member_id":"1"}`)
+		if ignored := got.Header["Lychgate-Ignored-Fields"]; got.Status != 200 || ignored != "Company, caf%C3%A9, plan%2C yearly" {
+			t.Errorf("%s of fields that are not known: %v, want them in Lychgate-Ignored-Fields", request[0], got)
 		}
 	}
 	if got := e.Do("POST", "/integration/members", "Authorization", "Bearer "+edgetest.FormKey, "Content-Type", "text/plain"); got.Body != edgetest.Failed("The Content-Type must be application/json.").Body {

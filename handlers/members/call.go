@@ -32,18 +32,18 @@ const (
 func (c *memberCall) run(ctx context.Context, service *members.Service) (*memberResponse, error) {
 	switch c.method {
 	case http.MethodPost:
-		fields, err := parseFields(c.body, c.integration.Mode == members.CustomIDMode)
+		fields, unknown, err := parseFields(c.body, c.integration.Mode == members.CustomIDMode)
 		if err != nil {
 			return nil, err
 		}
 		fields.GUID = c.guid
-		return respondWith(memberCreated)(service.Create(ctx, c.integration, fields))
+		return naming(unknown)(respondWith(memberCreated)(service.Create(ctx, c.integration, fields)))
 	case http.MethodPut:
-		fields, err := parseFields(c.body, false)
+		fields, unknown, err := parseFields(c.body, false)
 		if err != nil {
 			return nil, err
 		}
-		return respondWith(memberUpdated)(service.Update(ctx, c.integration, c.identifier, fields, c.match))
+		return naming(unknown)(respondWith(memberUpdated)(service.Update(ctx, c.integration, c.identifier, fields, c.match)))
 	case http.MethodDelete:
 		result, err := service.Delete(ctx, c.integration, c.identifier, c.match)
 		if err != nil {
@@ -66,6 +66,16 @@ func respondWith(message string) func(members.Result, error) (*memberResponse, e
 			ETag: api.ETag(tag(text, m.UpdatedAt)), Queued: result.Queued, refused: result.Refused, GUID: m.GUID, MemberID: m.MemberID,
 			Body: memberBody(text, message),
 		}, nil
+	}
+}
+
+// naming has a response name the fields of its request that are not known.
+func naming(unknown []string) func(*memberResponse, error) (*memberResponse, error) {
+	return func(response *memberResponse, err error) (*memberResponse, error) {
+		if response != nil {
+			response.unknown = unknown
+		}
+		return response, err
 	}
 }
 

@@ -99,9 +99,10 @@ type memberResponse struct {
 	Queued bool   `json:"queued,omitempty"` // the platform does not have the write yet
 	Body   string `json:"-"`
 
-	refused  string // why the platform refused what was queued, for good
-	accepted bool   // 202: what was sent is looked at later
-	replayed bool   // an response of before, under the same Idempotency-Key
+	refused  string   // why the platform refused what was queued, for good
+	unknown  []string // fields of the request
+	accepted bool     // 202: what was sent is looked at later
+	replayed bool     // an response of before, under the same Idempotency-Key
 
 	// GUID and MemberID are the member's, if the body has a record.
 	GUID     string `json:"guid,omitempty"`
@@ -119,11 +120,26 @@ func (a *memberResponse) write(w http.ResponseWriter) {
 	case a.Queued:
 		header.Set("Lychgate-Sync", "queued")
 	}
+	if len(a.unknown) > 0 {
+		var names []string
+		for _, name := range a.unknown {
+			names = append(names, strings.ReplaceAll(percentEncode(name, maxReason), ",", "%2C"))
+		}
+		header.Set("Lychgate-Ignored-Fields", cutAtName(strings.Join(names, ", ")))
+	}
 	status := http.StatusOK
 	if a.accepted {
 		status = http.StatusAccepted
 	}
 	api.Write(w, status, []byte(a.Body))
+}
+
+// cutAtName cuts a list of names so that it has maxReason bytes at most.
+func cutAtName(list string) string {
+	if len(list) <= maxReason {
+		return list
+	}
+	return list[:max(strings.LastIndex(list[:maxReason], ", "), 0)]
 }
 
 // maxReason bounds the header Lychgate-Sync-Reason, in bytes.

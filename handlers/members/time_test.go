@@ -18,13 +18,13 @@ func TestTimeIsLinear(t *testing.T) {
 			ifMatch([]string{s})(members.Member{Note: strings.Repeat("a", 2000)})
 		}},
 		lineartest.Text{Name: "a member", Start: `{"email":"a@example.com",`, Parts: []string{`"a":1,`, `"@":1,`, `"labels":[],`, `"labels":[[],`, `[`, `{"a":`}, End: `"b":1}`, Read: func(s string) {
-			_, _ = parseFields([]byte(s), true)
+			_, _, _ = parseFields([]byte(s), true)
 		}},
 		lineartest.Text{Name: "a member's labels", Start: `{"email":"a@example.com","labels":[`, Parts: []string{`"",`, `"@",`, `1,`, `[],`}, End: `""]}`, Read: func(s string) {
-			_, _ = parseFields([]byte(s), true)
+			_, _, _ = parseFields([]byte(s), true)
 		}},
 		lineartest.Text{Name: "a member's newsletters", Start: `{"newsletters":[`, Parts: []string{`{"id":"@"},`, `{},`, `{"id":"","id":""},`}, End: `{}]}`, Read: func(s string) {
-			_, _ = parseFields([]byte(s), true)
+			_, _, _ = parseFields([]byte(s), true)
 		}},
 	)
 }
