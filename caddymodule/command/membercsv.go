@@ -181,12 +181,15 @@ func saysConsent(name string) bool {
 }
 
 func (f *membersCSV) addColumn(name string) error {
-	if name == subscribedInGhost {
+	if strings.EqualFold(name, subscribedInGhost) {
 		name = "is_subscribed"
 	}
-	at := slices.IndexFunc(memberColumns, func(c memberColumn) bool { return c.name == name })
+	at := slices.IndexFunc(memberColumns, func(c memberColumn) bool { return strings.EqualFold(c.name, name) })
+	if at >= 0 {
+		name = memberColumns[at].name
+	}
 	switch {
-	case at < 0 && slices.Contains(onlyInGhost, name):
+	case at < 0 && slices.Contains(onlyInGhost, strings.ToLower(name)):
 		f.ignored, f.columns = append(f.ignored, name), append(f.columns, memberColumn{})
 		return nil
 	case at < 0 && saysConsent(name):

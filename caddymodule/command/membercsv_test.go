@@ -86,6 +86,10 @@ func TestReadMembersCSV(t *testing.T) {
 		{"a member_id of another integration", "member_id,email\nc-1,a@example.com\n", members.EmailMode, []string{"2 a@example.com: email=a@example.com"}},
 		{"no identifier", "name\nA\n", members.EmailMode, []string{"line 1: there is no column email, by which the integration knows members"}},
 		{"no member_id", "email\na@example.com\n", members.CustomIDMode, []string{"line 1: there is no column member_id, by which the integration knows members"}},
+		{"columns in capitals", "Email,NAME,Is_Subscribed,GUID\na@example.com,A,FALSE,1\n", members.EmailMode, []string{
+			`2 a@example.com: email=a@example.com name="A" is_subscribed=false`,
+		}},
+		{"a column twice, in another case", "email,Email\n", members.EmailMode, []string{"line 1: the column email is given twice"}},
 		{"empty", "", members.EmailMode, []string{"it is empty: its first line names the columns, such as email,name,labels"}},
 		{"semicolons", "\"email\";\"name\"\n\"a@example.com\";\"A; B, C\"\n", members.EmailMode, []string{`2 a@example.com: email=a@example.com name="A; B, C"`}},
 		{"tabs", "email\tlabels\r\na@example.com\tVIP,crm\r\n", members.EmailMode, []string{`2 a@example.com: email=a@example.com labels=["VIP" "crm"]`}},

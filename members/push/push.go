@@ -9,6 +9,8 @@ package push
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -96,11 +98,32 @@ type push struct {
 	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
-	ended     *sync.Cond // a row has ended
+	planned   map[string][sha256.Size]byte // what a dry run would have written, by member: the fields' hash
+	ended     *sync.Cond                   // a row has ended
 	inUse     map[string]bool
 	counts    Counts
 	waiting   int  // rows
 	isWaiting bool // and why was told
+}
+
+// plan notes what a dry run would write, after did, and says what that is as the rows before have been written.
+func (p *push) plan(row Row, fields members.Fields, did outcome) outcome {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // strings and booleans always encode
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key, hash := p.keyOf(row.Identifier), sha256.Sum256(text)
+	before, isThere := p.planned[key]
+	p.planned[key] = hash
+	switch {
+	case isThere && before == hash:
+		return unchanged
+	case isThere:
+		return updated
+	}
+	return did
 }
 
 func (p *push) keyOf(identifier string) string {

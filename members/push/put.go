@@ -108,7 +108,10 @@ func (p *push) try(ctx context.Context, row Row) (did outcome, isQueued bool, er
 	if p.DryRun {
 		err := p.checkEmail(ctx, known, fields)
 		if errors.Is(err, errAdopted) {
-			return updated, false, nil
+			did, err = updated, nil
+		}
+		if err == nil {
+			did = p.plan(row, fields, did)
 		}
 		return did, false, err
 	}

@@ -2,6 +2,7 @@ package push
 
 import (
 	"context"
+	"crypto/sha256"
 	"iter"
 	"sync"
 
@@ -18,7 +19,7 @@ func Run(ctx context.Context, cfg Config, rows iter.Seq2[Row, error]) (Counts, e
 		ofStore.Inbound, ofStore.Outbox = nil, nil
 		cfg.Service = members.New(ofStore)
 	}
-	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), inUse: make(map[string]bool)}
+	p := &push{Config: cfg, limiter: make(chan struct{}, concurrency), inUse: make(map[string]bool), planned: make(map[string][sha256.Size]byte)}
 	p.ended = sync.NewCond(&p.mu)
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
