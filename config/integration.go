@@ -87,7 +87,8 @@ func (i *Integration) resolve(p Placeholders, name string) (*members.KeyHash, me
 	}
 	plain := members.Integration{
 		Name: name, Mode: members.Mode(cmp.Or(i.Mode, string(members.EmailMode))), DuplicateEmails: i.AllowDuplicateEmails, Adopt: i.AdoptByEmail,
-		PlaceholderDomain: cmp.Or(i.PlaceholderDomain, members.PlaceholderDomain), SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
+		PlaceholderDomain:  cmp.Or(i.PlaceholderDomain, members.PlaceholderDomain),
+		SubscribeByDefault: i.SubscribeByDefault == nil || *i.SubscribeByDefault,
 	}
 	if i.Limit != nil {
 		plain.Limit = members.Limit(i.Limit.Plain())

@@ -38,7 +38,8 @@ func integrationCommand() *cobra.Command {
 		options := s.declared[args[0]]
 		if options == nil {
 			options = &config.Integration{
-				Mode: *mode, AllowDuplicateEmails: *duplicates, AdoptByEmail: *adopt, PlaceholderDomain: *domain, SubscribeByDefault: subscribe, Limit: asked,
+				Mode: *mode, AllowDuplicateEmails: *duplicates, AdoptByEmail: *adopt,
+				PlaceholderDomain: *domain, SubscribeByDefault: subscribe, Limit: asked,
 			}
 		} else if options.Key != "" {
 			return fmt.Errorf("the configuration declares an integration %s with a key: choose another name, or take the key out there", args[0])
