@@ -136,7 +136,7 @@ func TestAdminTokens(t *testing.T) {
 		{"those stay", edgetest.AcmeToken, "PATCH", sites + "/mine", `{"hosts":["mine.example"]}`, answer{200, strings.Replace(mine, `["acme"]`, `["acme","trial"]`, 1)}},
 		{"both labels", edgetest.AcmeToken, "GET", sites + "?label=trial&limit=1", "", answer{200, `{"sites":[` + strings.Replace(mine, `["acme"]`, `["acme","trial"]`, 1) + `]}`}},
 		{"refused work of another tenant, for the operator", edgetest.OperatorToken, "DELETE", gala, "", answer{204, ""}},
-		{"a name of its own again", edgetest.AcmeToken, "POST", sites, `{"name":"mine","hosts":["third.example"],` + noGhost + `}`, answer{409, `{"error":"site mine: there is a site mine already: change that one, or take another name"}`}},
+		{"a name of its own again", edgetest.AcmeToken, "POST", sites, `{"name":"mine","hosts":["third.example"],` + noGhost + `}`, answer{409, `{"error":"adding site mine: there is a site mine already: change that one, or take another name"}`}},
 		{"another tenant's name", edgetest.AcmeToken, "POST", sites, `{"name":"theirs","hosts":["third.example"],` + noGhost + `}`, answer{409, `{"error":"site theirs: the name is taken: choose another"}`}},
 		{"the configuration's name", edgetest.AcmeToken, "POST", sites, `{"name":"fixed","hosts":["third.example"],` + noGhost + `}`, answer{409, `{"error":"site fixed: the name is taken: choose another"}`}},
 		{"its removal", edgetest.AcmeToken, "DELETE", sites + "/mine", "", answer{204, ""}},
