@@ -81,11 +81,12 @@ var (
 			newsletters = CASE WHEN applied > $2 OR named_subscription > $2 THEN newsletters ELSE $13 END,
 			named_subscription = CASE WHEN named_subscription <= $14 THEN 0 ELSE named_subscription END,
 			confirmed = CASE WHEN CAST($4 AS BIGINT) = 0 THEN confirmed ELSE $15 END,
+			condition = CASE WHEN version > $2 THEN condition ELSE '' END,
 			refused = CASE WHEN version = $15 THEN $16 ELSE refused END,
 			refused_at = CASE WHEN version = $15 THEN $17 ELSE refused_at END, ` + fmt.Sprintf(endLease, 6) + `
 		WHERE guid = $1 RETURNING version, applied, deleted`
 	markGone = `UPDATE members SET email = '', email_key = '', name = '', note = '', labels = '[]', newsletters = 'null',
-			tier_id = NULL, placeholder = '', next_attempt = $2
+			tier_id = NULL, placeholder = '', condition = '', next_attempt = $2
 		WHERE guid = $1`
 )
 

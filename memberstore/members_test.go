@@ -202,7 +202,7 @@ func TestTombstonesFreeEmailAndMemberID(t *testing.T) {
 	each(t, func(t *testing.T, store outbox.Store) {
 		insert(t, store, jane())
 		m := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})
-		m.Deleted = true
+		m.Deleted, m.Condition = true, &members.Condition{Writes: []int64{1}, Read: m.Member} // of a write that is applied
 		if err := store.Update(t.Context(), m); err != nil {
 			t.Fatalf("store.Update: %v", err)
 		}
