@@ -22,7 +22,9 @@ import (
 
 var pendingRoutes = []route{
 	{
-		"/lychgate/pending", parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}}, false, always(unsent),
+		"/lychgate/pending",
+		parameters{http.MethodGet: {"site"}, http.MethodDelete: {"site", "kind", "key"}},
+		false, always(unsent),
 		servePending,
 	},
 	{"/lychgate/pending/try", parameters{http.MethodPost: {"site"}}, false, always(unsent), servePendingTry},

@@ -122,6 +122,9 @@ func (u *upload) drop() {
 // errBusy is why an upload was not read.
 var errBusy = &themes.ArchiveError{Problem: "too many themes were uploaded at the same time; upload it again"}
 
+// errNoBoundary is why an upload was not read whose Content-Type does not say where its parts end, or says so twice.
+var errNoBoundary = &themes.ArchiveError{Problem: "the request's Content-Type is not multipart/form-data with one boundary; upload it again with one"}
+
 // errUnknown is why an upload to a platform was not read, for a platform that could not
 // be asked.
 func errUnknown(title string) error {

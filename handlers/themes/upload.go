@@ -68,7 +68,7 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 	}
 	served.Operation = "upload"
 	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || parameters["boundary"] == "" || r.Body == nil {
+	if r.Body == nil {
 		return served, next(w, r) // the platform refuses it
 	}
 	upload := &upload{ReadCloser: passed.Body, scans: h.Scans, site: site.Name, title: site.Kind.Title}
@@ -80,6 +80,9 @@ func (h *API) Watch(w http.ResponseWriter, r *http.Request, site *api.Site, chan
 			defer h.Unknown.Release(site.Name)
 			buffered.Max = maxUnscanned
 		}
+	case err != nil || parameters["boundary"] == "": // the platform may take another one for the boundary
+		upload.unread = errNoBoundary
+		buffered.Max = maxUnscanned
 	case !acquireScan(ctx, h.Scans, site.Name):
 		upload.unread = errBusy
 		buffered.Max = maxUnscanned

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -161,13 +162,33 @@ func (w finalAnswer) WriteHeader(status int) {
 	}
 }
 
+// A platform may take an upload whose boundary is not clear. That it was not read is said.
+func TestUploadsWithoutAClearBoundary(t *testing.T) {
+	const unread = `"_errors":[{"field":"manifest","message":"the theme's zip is not read: ` +
+		`the request's Content-Type is not multipart/form-data with one boundary; upload it again with one","severity":"error"}]}`
+	for _, contentType := range []string{"multipart/form-data; boundary=b; boundary=c", "multipart/form-data", "multipart/form-data; boundary=b c", ""} {
+		got, err := watchAs(t, contentType, &aStore{}, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "application/json")
+			_, err := w.Write([]byte(`{"themes":[{"name":"nightly"}]}`))
+			return err
+		})
+		if err != nil || !strings.HasSuffix(got.Body, unread) {
+			t.Errorf("%q: %s, %v, want …%s", contentType, got.Body, err, unread)
+		}
+	}
+}
+
 // watch uploads a theme without a manifest.
 func watch(t testing.TB, store themes.Store, next api.Next) (recorded, error) {
+	return watchAs(t, "multipart/form-data; boundary=b", store, next)
+}
+
+func watchAs(t testing.TB, contentType string, store themes.Store, next api.Next) (recorded, error) {
 	const zip = "PK\x05\x06" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	body := "--b\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"nightly.zip\"\r\n\r\n" + zip + "\r\n--b--\r\n"
 	r := httptest.NewRequest(http.MethodPost, "/ghost/api/admin/themes/upload/", strings.NewReader(body))
-	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Authorization", "token")
 	h := &API{Path: "/ghost", FileName: "lychgate-manifest.yaml", Scans: limiter.New(8, 4), Unknown: limiter.New(64, 8), Logger: zap.NewNop()}
@@ -175,7 +196,9 @@ func watch(t testing.TB, store themes.Store, next api.Next) (recorded, error) {
 		Kind:     ghost.Kind,
 		Platform: new(ghost.Client),
 		Staff:    api.NewStaff("daily", "Ghost", platformtest.New(), api.NewAuthLimiter(platformtest.StaffLimiter(t))),
-		Themes:   func() (*themes.Service, error) { return &themes.Service{Site: "daily", Store: store}, nil },
+		Themes: func() (*themes.Service, error) {
+			return &themes.Service{Site: "daily", Store: store, Now: time.Now}, nil
+		},
 	}
 	w := httptest.NewRecorder()
 	change, _ := h.Changes(r, site)
