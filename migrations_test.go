@@ -40,7 +40,7 @@ var besideLastRelease = map[string]string{
 	"memberstore/migrations/00009_unregistered.sql": "an index",
 	"memberstore/migrations/00010_placeholder.sql":  "TestCreatedWhileAway in members/outbox, whose creates have no placeholder",
 	"memberstore/migrations/00011_conditions.sql":   "TestConditionOfAnAppliedWrite in members/outbox",
-	"memberstore/migrations/00012_adopt.sql":        "TestAdoptedOnce in members, whose last integration may be one without the option",
+	"memberstore/migrations/00012_adopt.sql":        "the default of the column: the last release has no such option",
 	"sites/migrations/00002_labels.sql":             "exchangeSite of TestSideBySide in e2e/versions",
 	"themes/migrations/00004_failing.sql":           "exchangeTheme of TestSideBySide in e2e/versions",
 	"themes/migrations/00005_unread.sql":            "exchangeTheme of TestSideBySide in e2e/versions",
