@@ -31,9 +31,8 @@ func TestReachOfTenants(t *testing.T) {
 		`{"hosts":["127.1"]}`:          {isHost, isHost},
 		`{"hosts":["new.example"]}`:    {},
 		`{"hosts":["10.example.com"]}`: {},
-		fmt.Sprintf(`{"platform":{"admin_url":"https://10.0.0.1","admin_key":%q}}`, adminKey): private,
-		`{"themes":{"open":{"repository":{"url":"https://192.168.1.1/t.git"}}}}`:              private,
-		`{"themes":{"open":{"repository":{"url":"http://localhost:2019/t.git"}}}}`:            {isAdmin, isAdmin},
+		`{"themes":{"open":{"repository":{"url":"https://192.168.1.1/t.git"}}}}`:   private,
+		`{"themes":{"open":{"repository":{"url":"http://localhost:2019/t.git"}}}}`: {isAdmin, isAdmin},
 	}
 	for _, host := range []string{
 		"localhost", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "10.1.2.3", "172.16.0.1", "192.168.0.1",

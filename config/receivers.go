@@ -21,9 +21,8 @@ type receiver struct {
 
 func (s *Site) receivers() (all []receiver) {
 	if p := s.Platform; p != nil {
-		path := []string{"platform", "admin_key"}
-		all = append(all, receiver{"platform.url", p.URL, p.AdminKey, path, ""},
-			receiver{"platform.admin_url", p.AdminURL, p.AdminKey, path, ""})
+		// Nothing is sent to AdminURL: it is the name by which the server of the URL is asked.
+		all = append(all, receiver{"platform.url", p.URL, p.AdminKey, []string{"platform", "admin_key"}, ""})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
 		if theme := s.Themes[name]; theme != nil && theme.Repository != nil {

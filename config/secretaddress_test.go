@@ -47,11 +47,10 @@ func TestSecretStaysWithItsAddress(t *testing.T) {
 		"another host":                {`{"platform":{"url":"http://evil.example:2368"}}`, refused("url")},
 		"another port":                {`{"platform":{"url":"http://ghost.example:2369"}}`, refused("url")},
 		"another scheme":              {`{"platform":{"url":"https://ghost.example:2368"}}`, refused("url")},
-		"an admin elsewhere":          {`{"platform":{"admin_url":"https://evil.example"}}`, refused("admin_url")},
+		"an admin elsewhere":          {`{"platform":{"admin_url":"https://admin.example"}}`, ""}, // nothing is sent there
 		"another platform's, by kind": {`{"platform":{"kind":"ghost","url":"http://evil.example"}}`, refused("url")},
 		"another repository's":        {`{"themes":{"nightly":{"repository":{"url":"https://evil.example/nightly.git"}}}}`, needsOpen},
 		"the host, with the key":      {`{"platform":{"url":"http://new.example"` + withKey + `}}`, ""},
-		"the admin, with the key":     {`{"platform":{"admin_url":"https://admin.example"` + withKey + `}}`, ""},
 		"no admin of its own":         {`{"platform":{"admin_url":null}}`, ""},
 		"another path":                {`{"platform":{"url":"http://Ghost.example:2368/blog"}}`, ""},
 		"the port that goes unsaid":   {`{"themes":{"nightly":{"repository":{"url":"https://git.example.com:443/n.git"}}}}`, ""},

@@ -26,12 +26,12 @@ const maxShown = 50; // guests
 const collator = new Intl.Collator();
 
 // fold is what a text is searched by, without accents, as the server does it (internal/fold).
-const plain = {
+const plainLetters = {
 	'’': "'", '‘': "'", '‛': "'", 'ʼ': "'", 'ʻ': "'", '′': "'", '`': "'",
 	ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ð: 'd', þ: 'th', ħ: 'h', ı: 'i',
 };
 const fold = text => text.normalize('NFKD').replace(/([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])\p{Mn}+/gu, '$1')
-	.toLowerCase().replace(/[’‘‛ʼʻ′`ßæœøłđðþħı]/gu, letter => plain[letter]);
+	.toLowerCase().replace(/[’‘‛ʼʻ′`ßæœøłđðþħı]/gu, letter => plainLetters[letter]);
 
 // The time zone is that of the event. A browser may not know it.
 const clockOf = (() => {
