@@ -121,7 +121,9 @@ func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-func (t withToken) CloseIdleConnections() { t.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections() }
+func (t withToken) CloseIdleConnections() {
+	t.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+}
 
 // add adds a site to the store.
 func (e *edge) add(t *testing.T, site string) {
