@@ -36,14 +36,7 @@ func (e *Editor) checkReach(kept sites.Site, site *Site, prepared sites.Site, af
 			return &InvalidSiteError{prepared.Name, JSONText(problem)}
 		}
 	}
-	known := make(map[string]string)
-	for _, of := range site.receivers() {
-		known[of.field] = of.address
-	}
-	for _, of := range after.receivers() {
-		if of.address == "" || serverOf(of.address) == serverOf(known[of.field]) {
-			continue
-		}
+	for _, of := range movedReceivers(site, after) {
 		if problem := e.Reach.problemOf(of.address); problem != "" {
 			return &InvalidSiteError{prepared.Name, JSONText(&Mistake{Option: of.field, Text: literal(problem)})}
 		}

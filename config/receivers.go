@@ -33,19 +33,26 @@ func (s *Site) receivers() (all []receiver) {
 	return all
 }
 
-// checkReceivers refuses a change of an address by which another server would be sent a secret that the change does not
-// have: who may change a site need not know its secrets.
-func checkReceivers(before, after *Site, patch json.RawMessage) error {
+// movedReceivers are those of after at a server where they were not before.
+func movedReceivers(before, after *Site) []receiver {
 	known := make(map[string]string)
 	for _, of := range before.receivers() {
 		known[of.field] = of.address
 	}
+	return slices.DeleteFunc(after.receivers(), func(of receiver) bool {
+		return of.address == "" || serverOf(of.address) == serverOf(known[of.field])
+	})
+}
+
+// checkReceivers refuses a change of an address by which another server would be sent a secret that the change does not
+// have: who may change a site need not know its secrets.
+func checkReceivers(before, after *Site, patch json.RawMessage) error {
 	var change any
 	if err := json.Unmarshal(patch, &change); err != nil {
 		return err
 	}
-	for _, of := range after.receivers() {
-		if of.secret == "" || of.address == "" || serverOf(of.address) == serverOf(known[of.field]) || has(change, of.path) {
+	for _, of := range movedReceivers(before, after) {
+		if of.secret == "" || has(change, of.path) {
 			continue
 		}
 		return fmt.Errorf("%s: this is another server than before, and would be sent the %s that is kept: write %s too%s",

@@ -102,7 +102,7 @@ type memberResponse struct {
 	refused  string   // why the platform refused what was queued, for good
 	unknown  []string // fields of the request
 	accepted bool     // 202: what was sent is looked at later
-	replayed bool     // an response of before, under the same Idempotency-Key
+	replayed bool     // the response to an earlier request with this Idempotency-Key
 
 	// GUID and MemberID are the member's, if the body has a record.
 	GUID     string `json:"guid,omitempty"`
