@@ -124,7 +124,7 @@ func (s *Sync) Run(ctx context.Context) {
 }
 
 // lastWords bounds how long events are worked off when Run ends.
-const lastWords = 2 * time.Second
+const lastWords = 4 * time.Second
 
 // ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes
 // a comparison needed: now, and so much later.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,6 +297,27 @@ func TestRequestsEndAtTheTimeout(t *testing.T) {
 	client := newClient(t, Config{URL: server.URL, AdminKey: testKey, Timeout: 20 * time.Millisecond})
 	if err := client.Delete(t.Context(), "1"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Delete: got %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+// Ghost would do it, though nobody waits for the answer any more.
+func TestWhatIsTooLateIsNotSent(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer server.Close()
+	client := newClient(t, Config{URL: server.URL, AdminKey: testKey})
+	late, cancel := context.WithTimeout(t.Context(), 1900*time.Millisecond)
+	defer cancel()
+	if err := client.Delete(late, "1"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, platform.ErrNoEffect) || asked.Load() != 0 {
+		t.Errorf("Delete with too little time left: got %v after %d requests, want %v and %v after none", err, asked.Load(), context.DeadlineExceeded, platform.ErrNoEffect)
+	}
+	early, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := client.Delete(early, "1"); err != nil || asked.Load() != 1 {
+		t.Errorf("Delete with time left: got %v after %d requests, want nil after 1", err, asked.Load())
 	}
 }
 

@@ -65,6 +65,10 @@ const (
 
 	// maxMailConnections bounds those for mails to readers. Ghost waits for its mail server.
 	maxMailConnections = 4
+
+	// leastTime is how much of its time a request needs to have left to be sent. Ghost does what it
+	// was asked also when nobody waits for the answer any more.
+	leastTime = 2 * time.Second
 )
 
 // transport is how all requests reach one Ghost.
@@ -86,6 +90,7 @@ type transport struct {
 type api struct {
 	*transport
 	http *http.Client
+	turn chan struct{} // has one for each request that is under way
 }
 
 func (t *transport) newAPI(connections int) api {
@@ -93,7 +98,21 @@ func (t *transport) newAPI(connections int) api {
 		Transport: httptransport.New(httptransport.Config{MaxConnections: connections, IdleTimeout: idleTimeout}),
 		// A redirect would turn a PUT into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}, make(chan struct{}, connections)}
+}
+
+// wait waits until a request can be sent, with time left for its response.
+func (a api) wait(ctx context.Context) (done func(), err error) {
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, platform.NoEffect(fmt.Errorf("waiting for other requests: %w", ctx.Err()))
+	}
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < min(leastTime, a.timeout/2) {
+		<-a.turn
+		return nil, platform.NoEffect(fmt.Errorf("too little time was left to ask: %w", context.DeadlineExceeded))
+	}
+	return func() { <-a.turn }, nil
 }
 
 // call sends a request to the Admin API and decodes its response into result,
@@ -191,6 +210,11 @@ func (a api) exchange(ctx context.Context, r request, as *url.URL) (response, er
 			sent.Header.Set(name, value)
 		}
 	}
+	done, err := a.wait(ctx)
+	if err != nil {
+		return response{}, err
+	}
+	defer done()
 	received, err := a.http.Do(sent)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
