@@ -54,9 +54,7 @@ func (h *API) authenticate(ctx context.Context, r *http.Request, site *Site, add
 		return members.Integration{}, api.RateLimited("wrong keys from this address", wait)
 	}
 	defer attempt.End()
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		hash := members.HashKey(strings.TrimSpace(key))
+	if hash, ok := keyOf(r); ok {
 		integration, err := site.Integration(ctx, hash)
 		switch {
 		case err == nil:
@@ -76,18 +74,35 @@ func (h *API) authenticate(ctx context.Context, r *http.Request, site *Site, add
 	return members.Integration{}, errUnauthorized
 }
 
+// keyOf returns the hash of the key that a request has, if it has one.
+func keyOf(r *http.Request) (members.KeyHash, bool) {
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return members.HashKey(strings.TrimSpace(key)), strings.EqualFold(scheme, "Bearer")
+}
+
+// slowBody is how long a body may take until its key is looked up again, which may be revoked by then.
+const slowBody = time.Second
+
 // requestTimeout bounds a request: a store that hangs is not waited for any longer.
 const requestTimeout = 10 * time.Second
 
-// readBody reads the body of a create or an update.
-func (h *API) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readBody reads the body of a create or an update. Errors: errUnauthorized, if the key was revoked meanwhile.
+func (h *API) readBody(w http.ResponseWriter, r *http.Request, site *Site) ([]byte, error) {
 	if contentType := r.Header.Get("Content-Type"); contentType != "" {
 		mediaType, _, err := mime.ParseMediaType(contentType)
 		if err != nil || mediaType != "application/json" {
 			return nil, &members.InvalidError{Message: "The Content-Type must be application/json."}
 		}
 	}
+	began := time.Now()
 	body, err := api.ReadBody(w, r, h.MaxBody)
+	if err == nil && time.Since(began) >= slowBody {
+		hash, _ := keyOf(r)
+		if _, err = site.Integration(r.Context(), hash); errors.Is(err, members.ErrNotFound) {
+			err = errUnauthorized
+		}
+		return body, err
+	}
 	if err != nil && !errors.Is(err, api.ErrTooLarge) {
 		return nil, &members.InvalidError{Message: "The request's body could not be read."}
 	}

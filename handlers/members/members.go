@@ -57,7 +57,7 @@ func (h *API) respond(w http.ResponseWriter, r *http.Request, site *Site, addres
 	if err != nil {
 		return nil, err
 	}
-	call, err := h.callOf(w, r, integration)
+	call, err := h.callOf(w, r, site, integration)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (h *API) respond(w http.ResponseWriter, r *http.Request, site *Site, addres
 }
 
 // callOf reads a request.
-func (h *API) callOf(w http.ResponseWriter, r *http.Request, integration members.Integration) (*memberCall, error) {
+func (h *API) callOf(w http.ResponseWriter, r *http.Request, site *Site, integration members.Integration) (*memberCall, error) {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), h.Path+"/members")
 	if !ok || rest != "" && rest[0] != '/' {
 		return nil, api.ErrNoEndpoint
@@ -94,7 +94,7 @@ func (h *API) callOf(w http.ResponseWriter, r *http.Request, integration members
 		logger: h.Logger, method: r.Method, identifier: identifier, integration: integration, match: ifMatch(r.Header.Values("If-Match")),
 	}
 	if r.Method == http.MethodPost || r.Method == http.MethodPut {
-		call.body, err = h.readBody(w, r)
+		call.body, err = h.readBody(w, r, site)
 	}
 	return call, err
 }
