@@ -47,9 +47,9 @@ type Integration struct {
 	// the configuration whose key is in the store.
 	KeyHash KeyHash
 
-	// CreatedAt and RevokedAt are those of a key in the store. RevokedAt is zero
-	// while the key is valid.
-	CreatedAt, RevokedAt time.Time
+	// CreatedAt, RotatedAt and RevokedAt are those of a key in the store. RotatedAt is zero
+	// until the key was rotated, RevokedAt while it is valid.
+	CreatedAt, RotatedAt, RevokedAt time.Time
 
 	// LastUsedAt is when a key in the store was used last, up to 10 minutes early. It is
 	// zero if it never was.
@@ -112,7 +112,7 @@ type Integrations interface {
 	// RotateIntegration gives one another key, which is valid even if the
 	// integration was revoked, and was never used. The key before it is not valid.
 	// Errors: ErrNotFound.
-	RotateIntegration(ctx context.Context, site, name string, key KeyHash) error
+	RotateIntegration(ctx context.Context, site, name string, key KeyHash, at time.Time) error
 
 	// LimitIntegration gives one another rate limit. Errors: ErrNotFound.
 	LimitIntegration(ctx context.Context, site, name string, limit Limit) error

@@ -30,7 +30,7 @@ func (s *KeyService) Add(ctx context.Context, i Integration) (key string, added 
 // ErrNotFound, those of the store.
 func (s *KeyService) Rotate(ctx context.Context, site, name string) (key string, err error) {
 	key, hash := newKey(name)
-	err = s.Store.RotateIntegration(ctx, site, name, hash)
+	err = s.Store.RotateIntegration(ctx, site, name, hash, s.Now())
 	return key, noted(ctx, err, site, name, "rotated")
 }
 

@@ -32,7 +32,7 @@ func TestDowngradeAsDocumented(t *testing.T) {
 		check := func(has int64) {
 			t.Helper()
 			got, err := Schema.Version(t.Context(), db)
-			if diff := cmp.Diff(database.Version{Has: has, Known: 12}, got); diff != "" || err != nil {
+			if diff := cmp.Diff(database.Version{Has: has, Known: 13}, got); diff != "" || err != nil {
 				t.Errorf("Schema.Version: got error %v (-want +got):\n%s", err, diff)
 			}
 		}
@@ -40,6 +40,6 @@ func TestDowngradeAsDocumented(t *testing.T) {
 		if _, err := NewSQL(t.Context(), db); err != nil {
 			t.Fatalf("NewSQL, after the members were taken back: %v", err)
 		}
-		check(12)
+		check(13)
 	})
 }

@@ -12,14 +12,14 @@ import (
 
 const (
 	integrationColumns = `site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default, key_hash, created_at, revoked_at, last_used_at,
-		limit_requests, limit_window, adopt`
+		limit_requests, limit_window, adopt, rotated_at`
 
 	insertIntegration = `INSERT INTO integrations (site, name, mode, duplicate_emails, placeholder_domain, subscribe_by_default,
 			key_hash, created_at, limit_requests, limit_window, adopt)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	listIntegrations  = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 ORDER BY name`
 	findIntegration   = `SELECT ` + integrationColumns + ` FROM integrations WHERE site = $1 AND key_hash = $2 AND revoked_at IS NULL`
-	rotateIntegration = `UPDATE integrations SET key_hash = $3, revoked_at = NULL, last_used_at = NULL WHERE site = $1 AND name = $2`
+	rotateIntegration = `UPDATE integrations SET key_hash = $3, rotated_at = $4, revoked_at = NULL, last_used_at = NULL WHERE site = $1 AND name = $2`
 	limitIntegration  = `UPDATE integrations SET limit_requests = $3, limit_window = $4 WHERE site = $1 AND name = $2`
 	revokeIntegration = `UPDATE integrations SET revoked_at = $3 WHERE site = $1 AND name = $2`
 	activeSites       = `SELECT site FROM integrations WHERE last_used_at >= $1 GROUP BY site ORDER BY MAX(last_used_at) DESC, site LIMIT $2`
@@ -46,8 +46,8 @@ func (s callers) FindIntegration(ctx context.Context, site string, key members.K
 	return i, database.Wrap("finding an integration", err)
 }
 
-func (s callers) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash) error {
-	return s.changeIntegration(ctx, rotateIntegration, site, name, key.String())
+func (s callers) RotateIntegration(ctx context.Context, site, name string, key members.KeyHash, at time.Time) error {
+	return s.changeIntegration(ctx, rotateIntegration, site, name, key.String(), at.UnixMilli())
 }
 
 func (s callers) RevokeIntegration(ctx context.Context, site, name string, at time.Time) error {
@@ -81,7 +81,7 @@ func scanIntegration(row database.Row) (members.Integration, error) {
 	var key string
 	err := row.Scan(&i.Site, &i.Name, &i.Mode, &i.DuplicateEmails, &i.PlaceholderDomain, &i.SubscribeByDefault, &key,
 		database.Time(&i.CreatedAt), database.Time(&i.RevokedAt), database.Time(&i.LastUsedAt),
-		&i.Limit.Requests, &i.Limit.Window, &i.Adopt)
+		&i.Limit.Requests, &i.Limit.Window, &i.Adopt, database.Time(&i.RotatedAt))
 	if errors.Is(err, sql.ErrNoRows) {
 		return members.Integration{}, members.ErrNotFound
 	}

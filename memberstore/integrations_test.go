@@ -82,7 +82,7 @@ func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
 			}
 		}
 		for _, err := range []error{
-			s.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7")), s.RevokeIntegration(ctx, "weekly", "form", then),
+			s.RotateIntegration(ctx, "daily", "missing", members.HashKey("h7"), then), s.RevokeIntegration(ctx, "weekly", "form", then),
 			s.LimitIntegration(ctx, "daily", "missing", members.Limit{}),
 		} {
 			if !errors.Is(err, members.ErrNotFound) {
@@ -95,9 +95,9 @@ func TestIntegrationsAreFoundByTheirKey(t *testing.T) {
 func TestKeysAreRotatedAndRevoked(t *testing.T) {
 	eachWithIntegrations(t, func(s integrations) {
 		t, ctx := s.t, s.t.Context()
-		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")))
+		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5"), then))
 		s.gone(members.HashKey("h1"))
-		if i, err := s.FindIntegration(ctx, "daily", members.HashKey("h5")); err != nil || i.Name != "crm" {
+		if i, err := s.FindIntegration(ctx, "daily", members.HashKey("h5")); err != nil || i.Name != "crm" || !i.RotatedAt.Equal(then) {
 			t.Errorf("rotated: %+v, %v", i, err)
 		}
 		s.must(s.RevokeIntegration(ctx, "daily", "crm", later))
@@ -105,7 +105,7 @@ func TestKeysAreRotatedAndRevoked(t *testing.T) {
 		if list, err := s.ListIntegrations(ctx, "daily"); err != nil || !list[0].RevokedAt.Equal(later) {
 			t.Errorf("revoked: %+v, %v", list, err)
 		}
-		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h6")))
+		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h6"), then))
 		if _, err := s.FindIntegration(ctx, "daily", members.HashKey("h6")); err != nil {
 			t.Errorf("rotated after it was revoked: %v", err)
 		}
@@ -128,7 +128,7 @@ func TestUsesOfKeysAreKept(t *testing.T) {
 			t.Helper()
 			s.must(s.UseIntegration(ctx, i, at))
 		}
-		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5")))
+		s.must(s.RotateIntegration(ctx, "daily", "crm", members.HashKey("h5"), then))
 		use(crm, then) // with the key that it had
 		use(form, then)
 		usedAt(then)
@@ -154,7 +154,7 @@ func TestUsesOfKeysAreKept(t *testing.T) {
 		active(then.Add(time.Millisecond), 10, "daily")
 		active(then.Add(time.Hour), 10)
 
-		s.must(s.RotateIntegration(ctx, "daily", "form", members.HashKey("h8")))
+		s.must(s.RotateIntegration(ctx, "daily", "form", members.HashKey("h8"), then))
 		usedAt(time.Time{})
 	})
 }

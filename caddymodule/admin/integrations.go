@@ -29,6 +29,9 @@ type shownIntegration struct {
 
 	CreatedAt time.Time `json:"created_at"`
 
+	// RotatedAt is when its key was rotated last, null for one that never was.
+	RotatedAt *time.Time `json:"rotated_at"`
+
 	// RevokedAt is when its key was revoked, null for one that is valid.
 	RevokedAt *time.Time `json:"revoked_at"`
 
@@ -52,6 +55,9 @@ func showIntegration(i members.Integration) shownIntegration {
 	}
 	if i.Limit != (members.Limit{}) {
 		shown.Limit = &shownLimit{i.Limit.Requests, i.Limit.ShortWindow()}
+	}
+	if !i.RotatedAt.IsZero() {
+		shown.RotatedAt = &i.RotatedAt
 	}
 	if !i.RevokedAt.IsZero() {
 		shown.RevokedAt = &i.RevokedAt

@@ -152,8 +152,8 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		moved  = `{"name":"daily","hosts":["daily.example.com"],"platform":{"kind":"ghost","url":"http://127.0.0.1:9","webhooks":"off"},` + times
 		weekly = `{"name":"weekly","hosts":["weekly.example.com"],"platform":{"kind":"none"},` + times
 		took   = `{"name":"weekly","hosts":["news.example.com"],"platform":{"kind":"none"},` + times
-		form   = `{"name":"form","mode":"email","allow_duplicate_emails":false,"adopt_by_email":false,"placeholder_domain":"members.invalid","subscribe_by_default":true,"limit":null,"created_at":"TIME","revoked_at":null,"last_used_at":null`
-		crm    = `{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"adopt_by_email":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"},"created_at":"TIME","revoked_at":`
+		form   = `{"name":"form","mode":"email","allow_duplicate_emails":false,"adopt_by_email":false,"placeholder_domain":"members.invalid","subscribe_by_default":true,"limit":null,"created_at":"TIME","rotated_at":null,"revoked_at":null,"last_used_at":null`
+		crm    = `{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"adopt_by_email":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"},"created_at":"TIME","rotated_at":`
 		sites  = "/lychgate/sites"
 		keys   = "/lychgate/sites/daily/integrations"
 	)
@@ -188,18 +188,18 @@ func TestSitesOnAdminAPI(t *testing.T) {
 		{
 			"an integration with all options", "POST", keys,
 			`{"name":"crm","mode":"custom_id","allow_duplicate_emails":true,"adopt_by_email":true,"placeholder_domain":"crm.invalid","subscribe_by_default":false,"limit":{"requests":600,"window":"1m"}}`,
-			given(201, crm+`null,"last_used_at":null,"key":"KEY of crm"}`),
+			given(201, crm+`null,"revoked_at":null,"last_used_at":null,"key":"KEY of crm"}`),
 		},
 		{"the name is taken", "POST", keys, `{"name":"crm"}`, refused(409, "adding an integration: there is an integration of this name")},
 		{"another key", "POST", keys + "/crm", "", given(200, `{"key":"KEY of crm","name":"crm"}`)},
 		{"a key is revoked", "DELETE", keys + "/crm", "", done()},
-		{"both, without their keys", "GET", keys + "/", "", given(200, `{"integrations":[`+crm+`"TIME","last_used_at":null},`+form+`}]}`)},
+		{"both, without their keys", "GET", keys + "/", "", given(200, `{"integrations":[`+crm+`"TIME","revoked_at":"TIME","last_used_at":null},`+form+`}]}`)},
 		{"both, without the body", "HEAD", keys, "", without(given(200, ""))},
 		{"another key after the first was revoked", "POST", keys + "/crm", "", given(200, `{"key":"KEY of crm","name":"crm"}`)},
-		{"it is valid again", "GET", keys, "", given(200, `{"integrations":[`+crm+`null,"last_used_at":null},`+form+`}]}`)},
+		{"it is valid again", "GET", keys, "", given(200, `{"integrations":[`+crm+`"TIME","revoked_at":null,"last_used_at":null},`+form+`}]}`)},
 		{"the limit that all keys have", "PATCH", keys + "/crm", `{"limit":null}`, done()},
 		{"another limit", "PATCH", keys + "/form", `{"limit":{"requests":65535,"window":"90s"}}`, done()},
-		{"both, with other limits", "GET", keys, "", given(200, `{"integrations":[`+strings.Replace(crm, `{"requests":600,"window":"1m"}`, "null", 1)+`null,"last_used_at":null},`+
+		{"both, with other limits", "GET", keys, "", given(200, `{"integrations":[`+strings.Replace(crm, `{"requests":600,"window":"1m"}`, "null", 1)+`"TIME","revoked_at":null,"last_used_at":null},`+
 			strings.Replace(form, `"limit":null`, `"limit":{"requests":65535,"window":"1m30s"}`, 1)+`}]}`)},
 		{"no integration to limit", "PATCH", keys + "/nobody", `{"limit":null}`, refused(404, "site daily has no integration nobody in the store")},
 		{"no integration to revoke", "DELETE", keys + "/nobody", "", refused(404, "site daily has no integration nobody in the store")},

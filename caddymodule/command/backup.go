@@ -101,6 +101,7 @@ func backUp(ctx context.Context, out, progress io.Writer, of *config.Config, sou
 	}
 	fmt.Fprintf(out, "Copied the store to %s: %s, checked.\n", path, humanize.IBytes(uint64(info.Size())))
 	fmt.Fprintln(out, "Keep the configuration and its environment too.")
+	fmt.Fprintln(out, "Keys that are rotated or revoked from now on are valid again once this is restored.")
 	if len(of.Secrets) > 0 {
 		fmt.Fprintln(out, "Keep the secret in another place: without it, keys of sites in the store cannot be opened.")
 	}

@@ -117,7 +117,7 @@ func TestBackupUnderWrites(t *testing.T) {
 		t.Errorf("%d writes were acknowledged during the backup, want some", during)
 	}
 	got.Out = sizes.ReplaceAllString(got.Out, "#")
-	if diff := cmp.Diff(ran{"Copied the store to backup.db: #, checked.\nKeep the configuration and its environment too.\n", "", 0}, got); diff != "" {
+	if diff := cmp.Diff(ran{"Copied the store to backup.db: #, checked.\nKeep the configuration and its environment too.\nKeys that are rotated or revoked from now on are valid again once this is restored.\n", "", 0}, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
 	}
 	if err := edge.Stop(); err != nil {
@@ -151,7 +151,7 @@ func TestBackupSaysWhyItCannotBeMade(t *testing.T) {
 	writeFile(t, folder, "elsewhere", twoSites{store: "sqlite " + file + "x"}.caddyfile())
 	writeFile(t, folder, "pg", twoSites{store: `postgres "host=127.0.0.1 password=s3cret user=o'neil"`}.caddyfile())
 	no := func(text string) ran { return ran{"", "Error: " + text + "\n", 1} }
-	const copied = "Copied the store to %s: #, checked.\nKeep the configuration and its environment too.\n"
+	const copied = "Copied the store to %s: #, checked.\nKeep the configuration and its environment too.\nKeys that are rotated or revoked from now on are valid again once this is restored.\n"
 	for _, test := range []struct {
 		args string
 		want ran

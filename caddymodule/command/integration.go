@@ -71,6 +71,9 @@ func integrationCommand() *cobra.Command {
 		for _, i := range integrations {
 			modes[i.Name], keys[i.Name] = string(i.Mode), "made "+i.CreatedAt.Format(time.DateOnly)
 			limits[i.Name] = config.ShowLimit(i.Limit)
+			if !i.RotatedAt.IsZero() {
+				keys[i.Name] = "rotated " + i.RotatedAt.Format(time.DateOnly)
+			}
 			if !i.RevokedAt.IsZero() {
 				keys[i.Name] = "revoked " + i.RevokedAt.Format(time.DateOnly)
 			}

@@ -34,6 +34,12 @@ func TestIntegrationLimits(t *testing.T) {
 			"events  email  50 1h30m   made " + today() + "       never\n" +
 			"form    email  5 10s      in the configuration  not kept\n" +
 			"plain   email  60000 24h  made " + today() + "       never\n", "", 0}},
+		{[]string{"rotate", "plain"}, added},
+		{[]string{"list"}, ran{"NAME    MODE   LIMIT      KEY                   LAST USED\n" +
+			"crm     email  600 1m     made " + today() + "       never\n" +
+			"events  email  50 1h30m   made " + today() + "       never\n" +
+			"form    email  5 10s      in the configuration  not kept\n" +
+			"plain   email  60000 24h  rotated " + today() + "    never\n", "", 0}},
 	} {
 		if diff := cmp.Diff(step.want, run(append(step.args, "--site", "daily")...)); diff != "" {
 			t.Errorf("%s: output (-want +got):\n%s", strings.Join(step.args, " "), diff)

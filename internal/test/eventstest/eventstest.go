@@ -38,7 +38,7 @@ const insert = `INSERT INTO events (site, id, slug, public, starts_at, over_at, 
 // row has the values of insert, in its order.
 func row(site string, n, size int) []any {
 	now := time.Now().UTC()
-	start := now.Truncate(time.Hour).Add(time.Duration(n+2) * time.Hour) // not begun when it is asked for
+	start := now.Truncate(time.Hour).Add(time.Duration(n+2) * time.Hour)                           // not begun when it is asked for
 	id := strings.Map(func(digit rune) rune { return digit - '0' + 'a' }, fmt.Sprintf("%026d", n)) // as events have them
 	slug := fmt.Sprintf("event-%d", n)
 	public := fmt.Sprintf(`{"id":%q,"slug":%[2]q,"type":"webinar","status":"published","name":"Event %[3]d","description":"%%s",`+
