@@ -49,7 +49,6 @@ func sky(t *testing.T) []byte {
 func TestEditorPublishesAndCancelsAnEvent(t *testing.T) {
 	s := newSite(t, "", options{})
 	p := s.signIn(owner)
-	hasEntry(t, p)
 	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/themes"))
 	p.Until(`document.querySelector('desk-upload.ready')`)
 	party := map[string]string{"lychgate-manifest.yaml": partyManifest, "custom-party.hbs": `{{!< default}}{{#post}}<h1 class="party">{{title}}</h1><img class="party" src="{{feature_image}}">{{/post}}`}
@@ -60,7 +59,7 @@ func TestEditorPublishesAndCancelsAnEvent(t *testing.T) {
 	staff := s.caller(owner)
 	editor := s.addStaff("Editor")
 
-	p = s.signIn(editor)
+	p = s.signInAt(editor, "#/posts")
 	hasEntry(t, p, "Events")
 	p.Do(`[...document.querySelectorAll(%q)].find(a => text(a) === 'Events').click()`, underPosts)
 	p.Until(`find('h1', 'Events')`)

@@ -61,7 +61,7 @@ func (s *site) timeEditor(b *testing.B, staff *caller, before *benchtest.Proxy) 
 	editor, isThere := "/ghost/lychgate/desk/events?event="+event.ID, "document.querySelectorAll('[data-key]').length === 17 + 8"
 	var first, second, text []float64
 	for range 5 {
-		p := s.openSignedIn(owner) // each page has a cache of its own
+		p := s.signIn(owner) // each page has a cache of its own
 		for _, visit := range []struct {
 			times       *[]float64
 			path, until string
@@ -124,7 +124,7 @@ func (s *site) timeList(b *testing.B, staff *caller, before *benchtest.Proxy) {
 		return ""
 	})
 	lists := []struct{ name, address string }{{"upcoming", "events"}, {"drafts", "events?view=drafts"}}
-	p := s.openSignedIn(owner)
+	p := s.signIn(owner)
 	whole, own := make(map[string][]float64), make(map[string][]float64)
 	for range 7 {
 		for _, list := range lists {

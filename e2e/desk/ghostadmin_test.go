@@ -99,7 +99,7 @@ func TestGhostAdmin(t *testing.T) {
 	withRepositories := options{site: repository("nightly") + repository("daily")}
 	s := newSite(t, "", withRepositories)
 
-	p := s.signIn(owner)
+	p := s.signInByForm(owner)
 	hasMarkup(p, "list", "expander", "posts")
 	hasEntry(t, p) // while the theme has no manifest
 	upload(p, "nightly", themeZip(t, cleanManifest), false)
@@ -128,7 +128,7 @@ func TestGhostAdmin(t *testing.T) {
 	// Each role sees what it may.
 	for role, want := range map[string][]string{"Editor": ourEntries, "Author": nil, "Contributor": nil} {
 		email := s.addStaff(role)
-		p := s.signIn(email)
+		p := s.signInAt(email, "#/posts")
 		p.Until("performance.getEntriesByType('resource').some(entry => /admin.json$/.test(entry.name) && entry.responseEnd)")
 		p.Do("for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame)")
 		p.Until(fmt.Sprintf("document.querySelectorAll('[data-lychgate]').length === %d", len(want)))
@@ -142,7 +142,7 @@ func TestGhostAdmin(t *testing.T) {
 	// Switched off, Ghost's admin is Ghost's.
 	withRepositories.staffDesk = "ghost_admin off"
 	s.startEdge(withRepositories)
-	p = s.signIn(owner)
+	p = s.signInAt(owner, themesScreen)
 	if _, body := api(p, "GET", "/config/", ""); !strings.Contains(body, `"clientExtensions":{}`) {
 		t.Errorf("when it is off: %s", body)
 	}
@@ -264,7 +264,7 @@ func TestOperatorsExtension(t *testing.T) {
 	t.Setenv("clientExtensions__script__src", script)
 	t.Setenv("clientExtensions__script__container", `<div id="theirs"></div>`)
 	s := newSite(t, "/blog", options{})
-	p := s.signIn(owner)
+	p := s.signInAt(owner, themesScreen)
 	p.Until("text(document.querySelector('#theirs')) === 'at work'")
 	diff(t, "their script", []string{strings.ReplaceAll(script, `"`, "%22")}, browser.JS[[]string](p, "runs"))
 	upload(p, "nightly", themeZip(t, cleanManifest), false)

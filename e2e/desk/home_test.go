@@ -14,7 +14,7 @@ import (
 func TestAtHome(t *testing.T) {
 	s := newSite(t, "", options{more: "events_api"})
 	s.declare(withSlot)
-	p := s.signIn(owner)
+	p := s.signInAt(owner, "#/posts")
 	p.Must(p.Show(browser.Look{Width: 1280, Height: 900, Media: map[string]string{"prefers-color-scheme": "light"}}))
 	const title = "The Lantern" // which nothing here but Ghost says
 	if status, body := api(p, "PUT", "/settings/", `{"settings": [{"key": "title", "value": "`+title+`"}]}`); status != http.StatusOK {

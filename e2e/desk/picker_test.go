@@ -93,7 +93,7 @@ func (s *site) pickAmongMany(editor string, staff *caller) {
 	staff.publishEvent("Lantern night")
 
 	// Search shows 20 posts, and the others when they are asked for.
-	p := s.openSignedIn(editor)
+	p := s.signIn(editor)
 	p.Must(p.Navigate(s.base + "/ghost/lychgate/desk/curation?slot=top/lead"))
 	p.Until("document.activeElement?.id === 'q'")
 	const found = "text(document.querySelector('.found'))"

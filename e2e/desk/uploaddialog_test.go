@@ -64,7 +64,7 @@ func expand(p *browser.Page, words string) []shownWarning {
 // text whatever the manifest says, and nothing of it when the manifest is fixed.
 func TestUploadDialog(t *testing.T) {
 	s := newSite(t, "", options{})
-	p := s.signIn(owner)
+	p := s.signInAt(owner, themesScreen)
 	diff(t, "title", "Upload successful with warnings", upload(p, "nightly", themeZip(t, hostileManifest), false))
 	diff(t, "warning", []shownWarning{{
 		Rule:    "Theme manifest: 3 findings",
@@ -91,7 +91,7 @@ func TestUploadDialog(t *testing.T) {
 		"Homepage Curation goes on with the last manifest that had no finding. Upload the theme again when its manifest is fixed.", got[0].Details)
 
 	s.startEdge(options{themeManifest: "upload_dialog off"})
-	p = s.signIn(owner)
+	p = s.signInAt(owner, themesScreen)
 	diff(t, "title, when it is off", "Upload successful", upload(p, "nightly", themeZip(t, hostileManifest), true))
 }
 

@@ -13,9 +13,10 @@ const (
 	timeout  = 3 * time.Minute // more than the minute after which a write is repeated, on a loaded machine
 	interval = 10 * time.Millisecond
 
-	// Poll waits this many times as long as a look takes before the next one, and a second at most. Looking all
-	// the time would slow down the Ghost or the browser that it waits for.
-	share = 4
+	// Poll waits this many times as long as a look takes before the next one, or the longer one of those it
+	// has waited for in all, and a second at most. Looking all the time would slow down the Ghost or the
+	// browser that it waits for.
+	share, shareOfAll = 4, 16
 )
 
 // Until calls problem until it returns "", and fails the test with what it
@@ -29,16 +30,18 @@ func Until(t testing.TB, problem func() string) {
 
 // Poll is [Until] for what starts before the tests: it returns an error.
 func Poll(problem func() string) error {
-	for deadline := time.Now().Add(timeout); ; {
+	start := time.Now()
+	for {
 		began := time.Now()
 		last := problem()
 		if last == "" {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(start)
+		if waited > timeout {
 			return fmt.Errorf("after %s: %s", timeout, last)
 		}
-		<-time.After(min(max(interval, share*time.Since(began)), time.Second))
+		<-time.After(min(max(interval, share*time.Since(began), waited/shareOfAll), time.Second))
 	}
 }
 
