@@ -2,6 +2,8 @@ module github.com/lychgate/caddy-lychgate
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/arran4/golang-ical v0.3.4
 	github.com/caddyserver/caddy/v2 v2.11.9
