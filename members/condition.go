@@ -36,6 +36,11 @@ func (r *Record) HasCondition() bool {
 	return r.Condition != nil && slices.ContainsFunc(r.Condition.Writes, func(version int64) bool { return version > r.Applied })
 }
 
+// IsConditional reports whether the last write depends on what the platform has.
+func (r *Record) IsConditional() bool {
+	return r.Condition != nil && slices.Contains(r.Condition.Writes, r.Version)
+}
+
 // BreaksCondition reports whether a pending write depends on what the platform had, and the
 // platform has something else now. What the pending writes name may be there already: an attempt
 // without a response may have arrived.

@@ -111,6 +111,9 @@ func (s *Service) change(ctx context.Context, i Integration, before Record, owne
 		after.addCondition()
 	}
 	change(&after)
+	if after.Deleted && match == nil {
+		after.Condition = nil // whatever the member is, it is to go
+	}
 	if err := s.checkSilent(ctx, i, before, after); err != nil {
 		return Record{}, err
 	}

@@ -45,7 +45,7 @@ func (s *site) noteChanged(ctx, attemptCtx context.Context, a attempt, found pla
 	switch r := a.After; {
 	case r.Confirmed >= r.Version: // it only was to be applied once more
 		return s.noteApplied(ctx, a, found), nil
-	case !a.isRetry:
+	case !a.isRetry && r.IsConditional():
 		undone, err := s.undo(ctx, a)
 		if err != nil {
 			return members.Delivered{}, err
@@ -94,11 +94,14 @@ func (s *site) takeOver(ctx context.Context, before members.Record, found platfo
 	}
 }
 
-// restore brings back a member whose queued delete was refused. If another has the email here by now, the record is
-// forgotten, and that one becomes the platform's member.
+// restore brings back a member whose queued delete was refused. What writes without a condition name stays pending. If another
+// has the email here by now, the record is forgotten, and that one becomes the platform's member.
 func (s *site) restore(ctx context.Context, a attempt, found platform.Member) members.Delivered {
 	r := a.After
-	r.Deleted, r.Named, r.Applied = false, [len(r.Named)]int64{}, r.Version
+	r.Deleted = false
+	if r.DropConditional(); pendingChange(r) == (platform.Change{}) {
+		r.Applied = r.Version
+	}
 	r, _ = r.Merge(found)
 	r.UpdatedAt = members.Latest(found.UpdatedAt, r.UpdatedAt)
 	r.Condition, r.Refused, r.RefusedAt = nil, changedThere, s.Now()

@@ -119,6 +119,21 @@ func TestConditionOfAQueuedWrite(t *testing.T) {
 			standing{Fields: "jane@example.com Jane ", Refused: changedThere},
 			"Jane [crm-old staff]",
 		}, {
+			"labels, and a delete without a condition", false,
+			[]func(*testing.T, *membertest.Bench) error{conditional(&mine), func(t *testing.T, b *membertest.Bench) error {
+				_, err := b.Service.Delete(t.Context(), membertest.ByID, "1", nil)
+				return err
+			}},
+			byStaff,
+			standing{Err: "reading a member: not found"},
+			"",
+		}, {
+			"a name without a condition, and a delete", false,
+			[]func(*testing.T, *membertest.Bench) error{unconditional(members.Fields{Name: new("New")}), conditional(nil)},
+			byStaff,
+			standing{Fields: "jane@example.com New ", Refused: changedThere},
+			"New [crm-old staff]",
+		}, {
 			"a delete, and nobody changed anything", false,
 			[]func(*testing.T, *membertest.Bench) error{conditional(nil)},
 			nothing,
@@ -149,6 +164,31 @@ func TestConditionOfAQueuedWrite(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who sends no condition is not refused for that of another write, which is still queued.
+func TestConditionOfAnotherWrite(t *testing.T) {
+	mine := labels("crm")
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Create(membertest.ByID, membertest.With("jane@example.com", membertest.ID("1"), membertest.Name("Jane")))
+		b.Platform.Break(platformtest.ErrDown)
+		if err := conditional(&mine)(t, b); err != nil {
+			t.Fatalf("error %v, want none", err)
+		}
+		b.Platform.Fix()
+		b.Platform.EditMember("p-1", func(m *platform.Member) { m.Labels = []string{"staff"} })
+		if err := unconditional(members.Fields{Name: new("New")})(t, b); err != nil {
+			t.Errorf("error %v, want none", err)
+		}
+		b.CatchUp()
+		want := standing{Fields: "jane@example.com New ", Refused: changedThere}
+		if diff := cmp.Diff(want, standingOf(t, b, membertest.ByID, "1")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if got := there(b); got != "New [staff]" || b.Pending() != 0 {
+			t.Errorf("on the platform: %q, %d pending, want New [staff], 0", got, b.Pending())
+		}
+	})
 }
 
 func there(b *membertest.Bench) string {
