@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -50,7 +52,13 @@ func (r Reach) problemOf(address string) string {
 	if err != nil {
 		return err.Error()
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	host := u.Hostname()
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 { // ｌocalhost and 127.0.0.１ are names of this machine too
+		if host, err = hostname.ToASCII(host); err != nil {
+			return "the host is no name that DNS can have: " + err.Error()
+		}
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	switch {
 	case r.Admin.IsValid() && portOf(u) == strconv.Itoa(int(r.Admin.Port())) && isThisMachine(host):
 		return "this is Caddy's admin API: write where the site's own server is"

@@ -23,24 +23,26 @@ func TestReachOfTenants(t *testing.T) {
 	type refusals struct{ tenant, allowed string }
 	private := refusals{isPrivate, ""}
 	tests := map[string]refusals{
-		`{"hosts":["localhost"]}`:      {isHost, isHost},
-		`{"hosts":["a.localhost"]}`:    {isHost, isHost},
-		`{"hosts":["127.0.0.1"]}`:      {isHost, isHost},
-		`{"hosts":["[::1]"]}`:          {isHost, isHost},
-		`{"hosts":["203.0.113.7"]}`:    {isHost, isHost},
-		`{"hosts":["127.1"]}`:          {isHost, isHost},
-		`{"hosts":["new.example"]}`:    {},
-		`{"hosts":["10.example.com"]}`: {},
+		`{"hosts":["localhost"]}`:                                                  {isHost, isHost},
+		`{"hosts":["a.localhost"]}`:                                                {isHost, isHost},
+		`{"hosts":["127.0.0.1"]}`:                                                  {isHost, isHost},
+		`{"hosts":["[::1]"]}`:                                                      {isHost, isHost},
+		`{"hosts":["203.0.113.7"]}`:                                                {isHost, isHost},
+		`{"hosts":["127.1"]}`:                                                      {isHost, isHost},
+		`{"hosts":["new.example"]}`:                                                {},
+		`{"hosts":["10.example.com"]}`:                                             {},
+		`{"platform":{"admin_url":"http://localhost:2019"}}`:                       {isAdmin, isAdmin},
+		`{"platform":{"admin_url":"https://10.1.2.3"}}`:                            private,
 		`{"themes":{"open":{"repository":{"url":"https://192.168.1.1/t.git"}}}}`:   private,
 		`{"themes":{"open":{"repository":{"url":"http://localhost:2019/t.git"}}}}`: {isAdmin, isAdmin},
 	}
 	for _, host := range []string{
 		"localhost", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "10.1.2.3", "172.16.0.1", "192.168.0.1",
-		"100.64.0.1", "[fd00::1]", "[64:ff9b::7f00:1]", "2130706433", "0x7f.1", "ghost", "metadata.google.internal", "nas.local", "localhost.",
+		"100.64.0.1", "[fd00::1]", "[64:ff9b::7f00:1]", "2130706433", "0x7f.1", "ghost", "metadata.google.internal", "nas.local", "localhost.", "127.0.0.２", "１0.1.2.3", "ｌocalhost", "127。0。0。2",
 	} {
 		tests[platform("http://"+host)] = private
 	}
-	for _, at := range []string{"127.0.0.1:2019", "localhost:2019", "[::1]:2019", "0.0.0.0:2019", "127.1:2019"} {
+	for _, at := range []string{"127.0.0.1:2019", "localhost:2019", "[::1]:2019", "0.0.0.0:2019", "127.1:2019", "127.0.0.１:2019", "ｌocalhost:2019"} {
 		tests[platform("http://"+at)] = refusals{isAdmin, isAdmin}
 	}
 	for _, public := range []string{"https://ghost.example", "http://203.0.113.7:2019", "https://[2001:db8::1]", "https://172.32.0.1", "http://ghost.example:2369"} {

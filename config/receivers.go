@@ -11,7 +11,7 @@ import (
 
 // This file keeps the secrets of a site in the store with the servers that they were written for.
 
-// receiver is where a secret is sent to.
+// receiver is where a secret, or a request with that name, is sent to.
 type receiver struct {
 	field, address string // of the server
 	secret         string // "" for none
@@ -21,8 +21,8 @@ type receiver struct {
 
 func (s *Site) receivers() (all []receiver) {
 	if p := s.Platform; p != nil {
-		// Nothing is sent to AdminURL: it is the name by which the server of the URL is asked.
 		all = append(all, receiver{"platform.url", p.URL, p.AdminKey, []string{"platform", "admin_key"}, ""})
+		all = append(all, receiver{field: "platform.admin_url", address: p.AdminURL}) // the name by which the server of the URL is asked, and no secret
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
 		if theme := s.Themes[name]; theme != nil && theme.Repository != nil {

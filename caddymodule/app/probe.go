@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -52,18 +53,21 @@ func (s routed) get(ctx context.Context, to *url.URL) doctor.Response {
 		r.Header.Set("X-Forwarded-Proto", "https")
 	}
 	w := &recorder{header: make(http.Header)}
-	if !s.serve(w, r) {
+	switch panicked := s.serve(w, r); panicked {
+	case nil:
+	case http.ErrAbortHandler:
 		return doctor.Response{IsAborted: true}
+	default:
+		return doctor.Response{Status: http.StatusInternalServerError, Body: fmt.Append(nil, panicked)}
 	}
 	return doctor.Response{Status: w.status, Type: w.header.Get("Content-Type"), Location: w.header.Get("Location"), Body: w.body.Bytes()}
 }
 
-// serve reports whether the handlers returned. They panic with http.ErrAbortHandler to end a connection, which net/http
-// recovers from elsewhere.
-func (s routed) serve(w http.ResponseWriter, r *http.Request) (isServed bool) {
-	defer func() { isServed = recover() == nil }()
+// serve returns what the handlers panicked with, which net/http recovers from elsewhere: http.ErrAbortHandler ends a connection.
+func (s routed) serve(w http.ResponseWriter, r *http.Request) (panicked any) {
+	defer func() { panicked = recover() }()
 	s.server.ServeHTTP(w, r)
-	return true
+	return nil
 }
 
 // gets reports whether a request arrives at a directive, or what it is answered.

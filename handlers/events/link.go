@@ -82,13 +82,14 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	return api.Done
 }
 
-// takeMail takes a mail from the allowances of its recipient and of the network that it is asked for from.
+// takeMail takes a mail from the allowances of the network that it is asked for from and of its recipient. Who has used up
+// the one of the network takes nothing from anybody else's.
 func (h *Registration) takeMail(ctx context.Context, site, email string, address netip.Addr) (wait time.Duration) {
-	if wait = h.Recipients.Take(ctx, ratelimit.TextKey(site, emailaddr.Key(email))); wait > 0 {
+	network := ratelimit.NetworkKey(address)
+	if wait = h.Networks.Take(ctx, ratelimit.TextKey(site, string(network[:]))); wait > 0 {
 		return wait
 	}
-	network := ratelimit.NetworkKey(address)
-	return h.Networks.Take(ctx, ratelimit.TextKey(site, string(network[:])))
+	return h.Recipients.Take(ctx, ratelimit.TextKey(site, emailaddr.Key(email)))
 }
 
 func tooManyMails(w http.ResponseWriter, r *http.Request, wait time.Duration) api.Outcome {

@@ -171,14 +171,19 @@ func TestMailsAreBounded(t *testing.T) {
 		count("one network", send(fmt.Sprintf("203.0.113.%d", n%256), fmt.Sprintf("jane%d@example.com", n)))
 		count("one network of IPv6", send(fmt.Sprintf("2001:db8:1:%x::1", n), fmt.Sprintf("john%d@example.com", n)))
 	}
+	for range 10 { // by a network that has no mails left
+		send("203.0.113.1", "victim@example.com")
+	}
+	count("the recipient of mails that were not sent", send("198.51.100.7", "victim@example.com"))
 	want := map[string]map[int]int{
-		"a hall":              {202: 200},
+		"a hall": {202: 200},
+		"the recipient of mails that were not sent": {202: 1},
 		"one recipient":       {202: 5, 429: 15},
 		"one network":         {202: 300, 429: 700},
 		"one network of IPv6": {202: 300, 429: 700},
 	}
-	if diff := cmp.Diff(want, counts); diff != "" || len(d.members.mails) != 805 {
-		t.Errorf("%d mails, want 805; statuses (-want +got): %s", len(d.members.mails), diff)
+	if diff := cmp.Diff(want, counts); diff != "" || len(d.members.mails) != 806 {
+		t.Errorf("%d mails, want 806; statuses (-want +got): %s", len(d.members.mails), diff)
 	}
 }
 
