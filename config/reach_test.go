@@ -23,16 +23,14 @@ func TestReachOfTenants(t *testing.T) {
 	type refusals struct{ tenant, allowed string }
 	private := refusals{isPrivate, ""}
 	tests := map[string]refusals{
-		`{"hosts":["localhost"]}`:                                                  {isHost, isHost},
-		`{"hosts":["a.localhost"]}`:                                                {isHost, isHost},
-		`{"hosts":["127.0.0.1"]}`:                                                  {isHost, isHost},
-		`{"hosts":["[::1]"]}`:                                                      {isHost, isHost},
-		`{"hosts":["203.0.113.7"]}`:                                                {isHost, isHost},
-		`{"hosts":["127.1"]}`:                                                      {isHost, isHost},
-		`{"hosts":["new.example"]}`:                                                {},
-		`{"hosts":["10.example.com"]}`:                                             {},
-		`{"platform":{"admin_url":"http://localhost:2019"}}`:                       {isAdmin, isAdmin},
-		`{"platform":{"admin_url":"https://10.1.2.3"}}`:                            private,
+		`{"hosts":["localhost"]}`:      {isHost, isHost},
+		`{"hosts":["a.localhost"]}`:    {isHost, isHost},
+		`{"hosts":["127.0.0.1"]}`:      {isHost, isHost},
+		`{"hosts":["[::1]"]}`:          {isHost, isHost},
+		`{"hosts":["203.0.113.7"]}`:    {isHost, isHost},
+		`{"hosts":["127.1"]}`:          {isHost, isHost},
+		`{"hosts":["new.example"]}`:    {},
+		`{"hosts":["10.example.com"]}`: {},
 		`{"themes":{"open":{"repository":{"url":"https://192.168.1.1/t.git"}}}}`:   private,
 		`{"themes":{"open":{"repository":{"url":"http://localhost:2019/t.git"}}}}`: {isAdmin, isAdmin},
 	}
@@ -48,6 +46,8 @@ func TestReachOfTenants(t *testing.T) {
 	for _, public := range []string{"https://ghost.example", "http://203.0.113.7:2019", "https://[2001:db8::1]", "https://172.32.0.1", "http://ghost.example:2369"} {
 		tests[platform(public)] = refusals{}
 	}
+	tests[`{"platform":{"admin_url":"http://localhost:2019"}}`] = refusals{isAdmin, isAdmin}
+	tests[`{"platform":{"admin_url":"https://10.1.2.3"}}`] = private
 	store := sealedStore(t)
 	for patch, want := range tests {
 		for _, who := range []struct {
