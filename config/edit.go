@@ -250,6 +250,7 @@ func (e *Editor) configuredHosts() (map[string]string, error) {
 // may be lost. Errors: *PendingError, those of Prepare and of [sites.SQL].
 func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, mayLose bool) error {
 	var all []sites.Site
+	size := 0
 	for _, name := range slices.Sorted(maps.Keys(patches)) {
 		if CheckSiteName(name) != nil { // PostgreSQL cannot be asked for some of them
 			return fmt.Errorf("finding site %.80q: %w", name, sites.ErrNotFound)
@@ -261,6 +262,9 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 		site, err := FromStore(kept)
 		if err != nil {
 			return &InvalidSiteError{name, err}
+		}
+		if size += len(kept.Settings); size > maxPatched && len(all) > 0 {
+			return &InvalidSiteError{name, errTooMuch}
 		}
 		named, err := patched(kept, site, patches[name])
 		if err != nil {
@@ -289,6 +293,11 @@ func (e *Editor) Patch(ctx context.Context, patches map[string]json.RawMessage, 
 	}
 	return e.hideOwner(ctx, e.Store.Replace(ctx, all...))
 }
+
+// maxPatched bounds what the sites that are changed at once have of settings, in bytes: all of them are in memory meanwhile.
+const maxPatched = 4 << 20
+
+var errTooMuch = fmt.Errorf("it and those before it have more than %d MiB of settings together: change fewer sites at once", maxPatched>>20)
 
 // checkPending refuses to drop writes that are pending, unless they may be lost. Errors:
 // *PendingError.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -106,9 +105,13 @@ func (l *labels) label(ctx context.Context, host platform.MemberLabeler, site, m
 	if err != nil {
 		return "", ofPlatform(err)
 	}
+	hasLabel, wants, isSent := foldedSet(has), foldedSet(wanted), make(map[string]bool)
+	for label, wasSent := range given {
+		isSent[fold.Label(label)] = isSent[fold.Label(label)] || wasSent
+	}
 	var refused error // which keeps no other label from being changed
 	for _, label := range wanted {
-		if hasLabel(has, label) || isSent(given, label) {
+		if hasLabel[fold.Label(label)] || isSent[fold.Label(label)] {
 			continue
 		}
 		// It is kept first that the label is from here, so that it goes again whatever happens.
@@ -132,7 +135,7 @@ func (l *labels) label(ctx context.Context, host platform.MemberLabeler, site, m
 		}
 	}
 	for label, wasSent := range given {
-		switch isWanted, isThere := hasLabel(wanted, label), hasLabel(has, label); {
+		switch isWanted, isThere := wants[fold.Label(label)], hasLabel[fold.Label(label)]; {
 		case !isWanted && isThere:
 			if err := host.RemoveLabel(ctx, id, label); err != nil {
 				return changed, ofPlatform(err)
@@ -158,20 +161,13 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// hasLabel reports whether a list has a label, be it in another case.
-func hasLabel(list []string, label string) bool {
-	folded := fold.Label(label)
-	return slices.ContainsFunc(list, func(has string) bool { return fold.Label(has) == folded })
-}
-
-// isSent reports whether the platform has had a label from here.
-func isSent(given map[string]bool, label string) bool {
-	for of, was := range given {
-		if was && hasLabel([]string{of}, label) {
-			return true
-		}
+// foldedSet has labels without their case.
+func foldedSet(labels []string) map[string]bool {
+	set := make(map[string]bool, len(labels))
+	for _, label := range labels {
+		set[fold.Label(label)] = true
 	}
-	return false
+	return set
 }
 
 // wanted has each label once, though events may write it in another case.
@@ -181,10 +177,11 @@ func (l *labels) wanted(ctx context.Context, site, member string) (wanted []stri
 		return nil, database.Wrap("finding the registrations of a member", err)
 	}
 	list, err := l.events.WithIDs(ctx, site, ids)
+	has := make(map[string]bool)
 	for _, e := range list {
 		for _, label := range e.RegistrantLabels() {
-			if !hasLabel(wanted, label) {
-				wanted = append(wanted, label)
+			if folded := fold.Label(label); !has[folded] {
+				has[folded], wanted = true, append(wanted, label)
 			}
 		}
 	}

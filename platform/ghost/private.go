@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -60,16 +61,16 @@ func (c *readerClient) privacySettings(ctx context.Context) (platform.Privacy, e
 // Ghost does not sign the cookie: it has a hash of the password.
 func (*readerClient) AccessSession(cookie string) string { return cookieOf(cookie, privateSession) }
 
-// HasAccess asks for the form as a browser does.
+// HasAccess asks for the form as a browser does. A redirect to the form itself, such as to another host, says nothing.
 func (c *readerClient) HasAccess(ctx context.Context, session string) (bool, error) {
-	status, body, err := c.sendAsReader(ctx, request{method: http.MethodGet, url: privatePath, header: map[string]string{"Cookie": session}})
+	form, err := c.sendAsReader(ctx, request{method: http.MethodGet, url: privatePath, header: map[string]string{"Cookie": session}})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("asking Ghost who may read: %w", err)
-	case status >= 300 && status < 400:
+	case form.status >= 300 && form.status < 400 && !strings.HasSuffix(strings.Trim(form.header.Get("Location"), "/"), strings.Trim(privatePath, "/")):
 		return true, nil
-	case status == http.StatusOK:
+	case form.status == http.StatusOK:
 		return false, nil
 	}
-	return false, fmt.Errorf("asking Ghost who may read: %w", refusal(status, body))
+	return false, fmt.Errorf("asking Ghost who may read: %w", refusal(form.status, form.body))
 }

@@ -18,17 +18,19 @@ func TestPrivacyIsAsGhostSays(t *testing.T) {
 		status   int // of the settings
 		settings string
 		form     int // the status of the form for the password
+		location string
 		want     platform.Privacy
 		fails    bool
 	}{
-		"private":                      {200, `{"settings":[{"key":"is_private","value":true},{"key":"public_hash","value":"d167"}]}`, 500, platform.Privacy{IsPrivate: true, FeedToken: "d167"}, false},
-		"public":                       {200, `{"settings":[{"key":"public_hash","value":"d167"},{"key":"is_private","value":false}]}`, 500, platform.Privacy{FeedToken: "d167"}, false},
-		"no setting":                   {200, `{"settings":[]}`, 500, platform.Privacy{}, true},
-		"another type":                 {200, `{"settings":[{"key":"is_private","value":"false"}]}`, 500, platform.Privacy{}, true},
-		"a key of another, private":    {401, rejected, 200, platform.Privacy{IsPrivate: true}, false},
-		"a key of another, public":     {401, rejected, 302, platform.Privacy{}, false},
-		"a key of another, and broken": {401, rejected, 500, platform.Privacy{}, true},
-		"broken":                       {500, `{}`, 302, platform.Privacy{}, true},
+		"private":                      {200, `{"settings":[{"key":"is_private","value":true},{"key":"public_hash","value":"d167"}]}`, 500, "", platform.Privacy{IsPrivate: true, FeedToken: "d167"}, false},
+		"public":                       {200, `{"settings":[{"key":"public_hash","value":"d167"},{"key":"is_private","value":false}]}`, 500, "", platform.Privacy{FeedToken: "d167"}, false},
+		"no setting":                   {200, `{"settings":[]}`, 500, "", platform.Privacy{}, true},
+		"another type":                 {200, `{"settings":[{"key":"is_private","value":"false"}]}`, 500, "", platform.Privacy{}, true},
+		"a key of another, private":    {401, rejected, 200, "", platform.Privacy{IsPrivate: true}, false},
+		"a key of another, public":     {401, rejected, 302, "/", platform.Privacy{}, false},
+		"a key of another, and broken": {401, rejected, 500, "", platform.Privacy{}, true},
+		"at another host":              {401, rejected, 301, "https://news.example.com/blog/private/", platform.Privacy{}, true},
+		"broken":                       {500, `{}`, 302, "/", platform.Privacy{}, true},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
@@ -36,7 +38,7 @@ func TestPrivacyIsAsGhostSays(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, c.settings)
 			case privatePath:
-				w.Header().Set("Location", "/")
+				w.Header().Set("Location", c.location)
 				w.WriteHeader(c.form)
 			default:
 				http.NotFound(w, r)

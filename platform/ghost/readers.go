@@ -42,24 +42,23 @@ func (*readerClient) ReaderSession(cookie string) string {
 }
 
 // sendAsReader sends a request as a page of the publication does, without the edge's key.
-func (a api) sendAsReader(ctx context.Context, r request) (status int, content []byte, err error) {
+func (a api) sendAsReader(ctx context.Context, r request) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(a.timeout, staffTimeout))
 	defer cancel()
 	r.url, r.maxResponse, r.isReaders = a.site+r.url, maxReaderResponse, true
-	response, err := a.do(ctx, r)
-	return response.status, response.body, err
+	return a.do(ctx, r)
 }
 
 // Ghost answers 204 to a session that has ended, and null to that of a deleted member.
 func (c *readerClient) Reader(ctx context.Context, session string) (platform.Reader, error) {
-	status, body, err := c.sendAsReader(ctx, request{method: http.MethodGet, url: memberPath, header: map[string]string{"Cookie": session}})
+	got, err := c.sendAsReader(ctx, request{method: http.MethodGet, url: memberPath, header: map[string]string{"Cookie": session}})
 	switch {
 	case err != nil:
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", err)
-	case status == http.StatusNoContent:
+	case got.status == http.StatusNoContent:
 		return platform.Reader{}, nil
-	case status != http.StatusOK:
-		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(status, body))
+	case got.status != http.StatusOK:
+		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", refusal(got.status, got.body))
 	}
 	var member *struct {
 		UUID  string `json:"uuid"`
@@ -67,7 +66,7 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 		Name  string `json:"name"`
 		Paid  bool   `json:"paid"`
 	}
-	err = decode(body, &member)
+	err = decode(got.body, &member)
 	if err == nil && member == nil {
 		return platform.Reader{}, nil
 	}
@@ -83,9 +82,9 @@ func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registrat
 // sign-in, Ghost 6 accepts any address, so that nobody learns who is a member, and Ghost 5 refuses
 // addresses that no member has.
 func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
-	status, token, err := c.mails.sendAsReader(ctx, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
-	if err == nil && status != http.StatusOK {
-		err = refusal(status, token)
+	token, err := c.mails.sendAsReader(ctx, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
+	if err == nil && token.status != http.StatusOK {
+		err = refusal(token.status, token.body)
 	}
 	if err != nil {
 		return false, fmt.Errorf("asking Ghost for a token to send mails: %w", err)
@@ -99,18 +98,17 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 		header["X-Forwarded-For"] = link.Sender.String()
 	}
 	for _, kind := range kinds {
-		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token), "redirect": link.Page}
-		var response []byte
-		status, response, err = c.mails.sendAsReader(ctx, request{method: http.MethodPost, url: membersAPI + "send-magic-link/", header: header, body: body})
+		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token.body), "redirect": link.Page}
+		sent, err := c.mails.sendAsReader(ctx, request{method: http.MethodPost, url: membersAPI + "send-magic-link/", header: header, body: body})
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("having Ghost mail a link: %w", err)
-		case status >= 200 && status < 300:
+		case sent.status >= 200 && sent.status < 300:
 			return kind == "signup", nil
-		case status == http.StatusTooManyRequests:
+		case sent.status == http.StatusTooManyRequests:
 			return false, platform.ErrTooManyMails
-		case status != http.StatusBadRequest:
-			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(status, response))
+		case sent.status != http.StatusBadRequest:
+			return false, fmt.Errorf("having Ghost mail a link: %w", mailError(sent))
 		}
 	}
 	return false, platform.ErrNoReader
@@ -118,7 +116,7 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 
 // mailError is the error of a response about a mail. Its text is left out, since it has the
 // address that a mail server refused. Ghost's own log has it.
-func mailError(status int, response []byte) error {
-	first := firstError(response)
-	return &Error{Status: status, Type: first.Type, Code: first.Code}
+func mailError(sent response) error {
+	first := firstError(sent.body)
+	return &Error{Status: sent.status, Type: first.Type, Code: first.Code}
 }
