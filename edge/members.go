@@ -131,7 +131,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	if err != nil {
 		return err
 	}
-	noted := s.store.contacts.Load()
+	noted, queue := s.store.contacts.Load(), s.store.work.Load()
 	writes := outbox.New(outbox.Config{
 		Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note,
 	})
@@ -142,12 +142,14 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		Outbox:  writes,
 		inbound: inbound.New(inbound.Config{
 			Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note), Responds: writes.Heard,
+			Work: queue,
 		}),
 		uses: members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
 	}
+	queue.Handle(serving.inbound.Kind())
 	run(serving.Outbox.Run)
 	run(serving.inbound.Run)
 	run(serving.uses.Run)
@@ -264,7 +266,7 @@ func (s *Members) complete(site *Site) {
 	if site.synced.Platform != nil {
 		synced := site.synced
 		synced.Since = site.continuity.since(s.run, serving.Now())
-		site.continuity.put(serving.inbound, site.Name, synced)
+		serving.inbound.Put(site.Name, synced)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"maps"
+	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,6 +135,14 @@ func (q *Queue) forgetIdle() {
 // if it is a row: [Result.Settle] does it in the same order.
 func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
 	return q.enqueue(ctx, tx, t, false)
+}
+
+// Check has a task of a kind with IsCheck done soon, and once more if it is being done. It reports false if the site has
+// so many of the kind already.
+func (q *Queue) Check(ctx context.Context, site, kind, key string, most int) (bool, error) {
+	n, err := database.Affected(q.db.Write.ExecContext(ctx, checkTask, site, kind, key, mathrand.Int64(), q.now().UnixMilli(), most))
+	q.Wake()
+	return n > 0, database.Wrap("enqueueing a check", err)
 }
 
 func (q *Queue) enqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {

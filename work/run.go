@@ -66,7 +66,7 @@ func (q *Queue) startDue(ctx context.Context) error {
 
 // startSite starts what is due at a site, within its bound, unless its breaker is open.
 func (q *Queue) startSite(ctx context.Context, site string) error {
-	for _, name := range q.Kinds() {
+	for _, name := range q.names(true) {
 		k, b, isServed := q.kind(site, name)
 		if !isServed || !b.IsClosed() {
 			continue
@@ -120,11 +120,19 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 	}
 }
 
-// Kinds are the names of those that this process does, sorted.
-func (q *Queue) Kinds() []string {
+// Kinds are the names of those that this process does and that may be pending, sorted.
+func (q *Queue) Kinds() []string { return q.names(false) }
+
+func (q *Queue) names(withChecks bool) (names []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.Sorted(maps.Keys(q.kinds))
+	for name, k := range q.kinds {
+		if withChecks || !k.IsCheck {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // IsPersonal reports whether the titles of a kind are for the site's staff alone, as are those of one
@@ -172,7 +180,7 @@ func (q *Queue) probe(ctx context.Context) error {
 // later, the zero Task for nothing. An attempt that fails is due behind the others, so a
 // task that always fails keeps none of them from being the probe.
 func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
-	for _, name := range q.Kinds() {
+	for _, name := range q.names(true) {
 		if _, _, isServed := q.kind(site, name); !isServed {
 			continue
 		}

@@ -73,6 +73,10 @@ const (
 	countAll    = `SELECT site, kind, COUNT(*) FROM work WHERE` + isPending + ` GROUP BY site, kind`
 	makeDue     = `UPDATE work SET due_at = $2 WHERE site = $1 AND` + isPending
 
+	checkTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		SELECT $1, $2, $3, '', CAST($4 AS BIGINT), 0, CAST($5 AS BIGINT), 0, '', '', 0, '' WHERE (SELECT COUNT(*) FROM work WHERE site = $1 AND kind = $2) < $6
+		ON CONFLICT (site, kind, key) DO UPDATE SET revision = excluded.revision, due_at = excluded.due_at, attempts = 0`
+
 	giveUpTask = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
 	purgeTasks = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
 

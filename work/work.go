@@ -42,6 +42,9 @@ type Kind struct {
 
 	// IsPersonal means that titles are names or emails, which the site's staff alone see.
 	IsPersonal bool
+
+	// IsCheck means that nothing of it is pending: the platform is only asked ([Queue.Check]).
+	IsCheck bool
 }
 
 // Task is the work for one key of a site.

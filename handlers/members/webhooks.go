@@ -60,7 +60,7 @@ func (h *API) readWebhookEvent(ctx context.Context, w http.ResponseWriter, r *ht
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", platform.ErrMalformed, err)
 	}
-	if err := site.Inbound.Receive(site.Members.Site, url, r.Header.Get, body); err != nil {
+	if err := site.Inbound.Receive(ctx, site.Members.Site, url, r.Header.Get, body); err != nil {
 		return nil, err
 	}
 	return &memberResponse{accepted: true, Body: api.JSON(envelope{Success: true, Message: "Received."})}, nil

@@ -164,9 +164,10 @@ func (s comparer) refreshEach(ctx context.Context, ids []string, renew func() er
 		}
 		// The others do not wait for this one.
 		s.warnings.Warn(s.name, "cannot compare member with platform", zap.String("problem", members.ForLog(err)))
-		if errors.Is(err, errBusy) { // for a moment
-			s.queue.add(id, s.Now().Add(refreshInterval))
-			s.askRefresh()
+		if errors.Is(err, errBusy) && s.Work != nil { // for a moment
+			if _, err := s.Work.Check(ctx, s.name, Refreshes, id, maxEvents); err != nil {
+				return err
+			}
 		}
 		result.Failed = append(result.Failed, id)
 	}

@@ -4,26 +4,40 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/errcode"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
+
+// Refreshes is the kind of work that refreshes members of whom webhook events have told. Its keys are the platform's
+// IDs.
+const Refreshes = "refreshes"
 
 const (
-	// refreshInterval is how long after a failure a member is refreshed again. It doubles with each, up to
-	// maxRefreshInterval. After refreshAttempts, some 20 minutes, all members are compared instead: the
-	// platform may have invented the member.
-	refreshInterval, maxRefreshInterval = 5 * time.Second, 5 * time.Minute
-	refreshAttempts                     = 10
+	// refreshAttempts is after how many failures, some 13 minutes, all members are compared instead of refreshing one: the
+	// platform may have invented it.
+	refreshAttempts = 10
 
-	// concurrency bounds the members of a site that are refreshed at once.
-	concurrency = 4
+	// maxEvents bounds the members of a site that are to be refreshed.
+	maxEvents = 10_000
 )
+
+// Kind is how members of events are refreshed.
+func (s *Sync) Kind() work.Kind {
+	return work.Kind{
+		Name: Refreshes, Timeout: members.StoreTimeout + 2*s.Timeout, IsCheck: true, Do: s.refreshDue,
+		Platform: func(site string) any {
+			if found, ok := s.find(site); ok {
+				return found.Platform
+			}
+			return nil
+		},
+	}
+}
 
 // ErrGone means that the platform sends webhook events to an address that is no
 // longer this site's, and should stop.
@@ -52,10 +66,10 @@ func (s *Sync) WebhookURL(ctx context.Context, site, token string) (string, erro
 }
 
 // Receive takes a webhook event that was sent to one of a site's addresses, and
-// has Run refresh the member that it is about, if it is about one. The function header
+// has Config.Work refresh the member that it is about, if it is about one. The function header
 // returns the value of one of its headers. Errors: ErrGone, platform.ErrForged,
-// platform.ErrMalformed, ErrTooMany.
-func (s *Sync) Receive(site, url string, header func(name string) string, body []byte) error {
+// platform.ErrMalformed, ErrTooMany, those of the store.
+func (s *Sync) Receive(ctx context.Context, site, url string, header func(name string) string, body []byte) error {
 	found, ok := s.find(site)
 	if !ok || found.events() == nil {
 		return ErrGone
@@ -69,11 +83,11 @@ func (s *Sync) Receive(site, url string, header func(name string) string, body [
 	if id == "" {
 		return nil // it was a test
 	}
-	if !found.queue.add(id, time.Time{}) {
-		return ErrTooMany
+	isKept, err := s.Work.Check(ctx, site, Refreshes, id, maxEvents)
+	if err == nil && !isKept {
+		err = ErrTooMany
 	}
-	found.askRefresh()
-	return nil
+	return err
 }
 
 func (s *site) events() platform.EventSource {
@@ -84,53 +98,26 @@ func (s *site) events() platform.EventSource {
 	return source
 }
 
-// refreshDue refreshes the members that events were about, several at a time.
-// Those that fail are kept for later.
-func (s *site) refreshDue(ctx context.Context) (next, rest time.Duration) {
-	var refreshes sync.WaitGroup
-	slots := make(chan struct{}, concurrency)
-	for id, a := range s.queue.due(s.Now()) {
-		slots <- struct{}{}
-		if s.isOver.Load() {
-			s.queue.addAgain(id, a) // for the site that is in place of this one
-			<-slots
-			continue
-		}
-		refreshes.Go(func() {
-			defer func() { <-slots }()
-			s.refreshEvent(ctx, id, a)
-		})
+// refreshDue refreshes the member of a task. Its failures are nobody's fault but of the one member, or are found by counts.
+func (s *Sync) refreshDue(ctx context.Context, t work.Task) work.Result {
+	found, ok := s.find(t.Site)
+	if !ok {
+		return work.Result{Outcome: work.Again, IsUnasked: true}
 	}
-	refreshes.Wait()
-	if s.isOver.Load() {
-		s.askRefresh()
-	}
-	if s.queue.isEmpty() {
-		return 0, 0
-	}
-	const least = time.Second // so that many that failed one after the other are one batch
-	return max(s.queue.next().Sub(s.Now()), least), 0
-}
-
-func (s *site) refreshEvent(ctx context.Context, id string, a attempt) {
-	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout+2*s.Timeout)
-	defer cancel()
-	err := s.refresh(ctx, id)
-	if err == nil {
-		s.endSilence()
+	err := found.refresh(ctx, t.Key)
+	switch {
+	case err == nil:
+		found.endSilence()
 		if s.Responds != nil {
-			s.Responds(s.name)
+			s.Responds(t.Site)
 		}
-		return
+		return work.Result{Outcome: work.Done}
+	case t.Attempts+1 >= refreshAttempts:
+		s.warnings.Warn(t.Site, "gave up refreshing changed member, all are compared instead", zap.String("problem", members.ForLog(err)))
+		s.CompareLater(t.Site)
+		return work.Result{Outcome: work.Done, IsUnasked: true}
+	case ctx.Err() == nil:
+		s.warnings.Warn(t.Site, "cannot refresh changed member", zap.String("problem", members.ForLog(err)))
 	}
-	pause := min(refreshInterval<<a.failures, maxRefreshInterval)
-	a.notBefore, a.failures = s.Now().Add(pause), a.failures+1
-	if a.failures >= refreshAttempts || !s.queue.addAgain(id, a) {
-		s.warnings.Warn(s.name, "gave up refreshing changed member, all are compared instead", zap.String("problem", members.ForLog(err)))
-		s.CompareLater(s.name)
-		return
-	}
-	if ctx.Err() == nil {
-		s.warnings.Warn(s.name, "cannot refresh changed member", zap.String("problem", members.ForLog(err)))
-	}
+	return work.Result{Outcome: work.Again, Reason: platform.ReasonOf(err), IsUnasked: true}
 }

@@ -2,8 +2,6 @@ package inbound
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -13,8 +11,6 @@ const (
 	RangeSize       = rangeSize
 	CountInterval   = countInterval
 	MaxAlarms       = maxAlarms
-	MaxEvents       = maxEvents
-	RefreshInterval = refreshInterval
 	RefreshAttempts = refreshAttempts
 	RegistrationTTL = registrationTTL
 	ClaimTimeout    = claimTimeout
@@ -53,16 +49,6 @@ func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) e
 }
 
 func (s *Sync) EndSilence(site string) { s.site(site).endSilence() }
-
-func (s *Sync) RefreshDue(ctx context.Context, site string) { s.site(site).refreshDue(ctx) }
-
-func (s *Sync) AddEvent(site, id string) bool { return s.site(site).queue.add(id, time.Time{}) }
-
-func (s *Sync) AskRefresh(site string) { s.site(site).askRefresh() }
-
-func (s *Sync) DueEvents(site string, now time.Time) []string {
-	return slices.Collect(maps.Keys(s.site(site).queue.due(now)))
-}
 
 func (s *Sync) AddAlarm(site string, when time.Time) { s.site(site).later.add(when) }
 

@@ -10,7 +10,6 @@
 package inbound
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	mathrand "math/rand/v2"
@@ -48,10 +47,8 @@ func New(cfg Config) *Sync {
 }
 
 // Put adds a site, or puts it in place of the one with its name. What is being done
-// for that one comes to an end soon. The webhook events that it has taken and the
-// comparisons that were asked for are the new one's. The events are in the queue that it
-// returns, for the Sync after this one.
-func (s *Sync) Put(name string, put Site) *Queue {
+// for that one comes to an end soon. The comparisons that were asked for are the new one's.
+func (s *Sync) Put(name string, put Site) {
 	added := &site{Sync: s, Site: put, name: name, compareBy: newOwner(), spread: mathrand.Float64()}
 	if added.Since.IsZero() {
 		added.Since = s.Now()
@@ -59,11 +56,10 @@ func (s *Sync) Put(name string, put Site) *Queue {
 	s.mu.Lock()
 	old := s.sites[name]
 	if old == nil {
-		added.queue, added.later = cmp.Or(put.Queue, new(Queue)), new(alarms)
+		added.later = new(alarms)
 	} else {
-		added.queue, added.later = old.queue, old.later
+		added.later = old.later
 	}
-	added.refreshes = s.schedule.add(added.refreshDue, time.Time{}, nil)
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
 	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
 	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.counting) // begins the others
@@ -74,13 +70,9 @@ func (s *Sync) Put(name string, put Site) *Queue {
 	if old != nil {
 		old.end(false)
 	}
-	added.queue.setOwner(added.askRefresh)
-	added.askRefresh() // of what the other one has not come to
-	return added.queue
 }
 
-// Remove ends the sync of a site. What is being done for it is cut off, and the
-// webhook events that it has taken are dropped.
+// Remove ends the sync of a site. What is being done for it is cut off.
 func (s *Sync) Remove(name string) {
 	s.mu.Lock()
 	old := s.sites[name]
@@ -95,7 +87,7 @@ func (s *Sync) Remove(name string) {
 func (s *site) end(cutOff bool) {
 	s.isOver.Store(true)
 	s.noteFailing(false)
-	for _, t := range []*task{s.refreshes, s.webhooks, s.counts, s.compares} {
+	for _, t := range []*task{s.webhooks, s.counts, s.compares} {
 		t.finish(cutOff)
 	}
 }
@@ -106,25 +98,7 @@ func (s *Sync) Run(ctx context.Context) {
 	asked.Go(func() { s.preferActive(ctx) })
 	s.schedule.run(ctx)
 	asked.Wait()
-	// Events that were acknowledged are not sent again. Those that stay are the next Sync's, if there is one.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-	defer cancel()
-	var refreshes sync.WaitGroup
-	defer refreshes.Wait() // before cancel
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, site := range s.sites {
-		if !site.queue.isEmpty() {
-			refreshes.Go(func() {
-				site.refreshDue(ctx)
-				site.queue.askOwner()
-			})
-		}
-	}
 }
-
-// lastWords bounds how long events are worked off when Run ends.
-const lastWords = 4 * time.Second
 
 // ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes
 // a comparison needed: now, and so much later.

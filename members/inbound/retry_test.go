@@ -3,148 +3,118 @@ package inbound_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// refusing is a platform whose list has no members, and that fails when it is asked for one.
-type refusing struct {
-	empty
-	asked  atomic.Int64
-	answer atomic.Value // error
+// asked has a bench's platform fail with an error when it is asked for a member, and counts that, and how often it is asked for
+// lists.
+type asked struct {
+	err         error
+	gets, lists int
 }
 
-func (p *refusing) Get(context.Context, string) (platform.Member, error) {
-	p.asked.Add(1)
-	if err, ok := p.answer.Load().(error); ok {
-		return platform.Member{}, err
-	}
-	return platform.Member{}, errors.New("500")
-}
-
-// unknown is a store that knows no member.
-type unknown struct{ *idle }
-
-func (unknown) Find(context.Context, members.Key) (r members.Record, err error) {
-	return r, members.ErrNotFound
-}
-
-// events runs a site whose platform refuses, and which so many events have come to.
-func events(t *testing.T, n int, do func(*inbound.Sync, *refusing, unknown, *observer.ObservedLogs)) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.WarnLevel)
-		store := unknown{newIdle()}
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.New(core)})
-		p := &refusing{empty: empty{platforms: newPlatforms(), site: "daily"}}
-		s.Put("daily", inbound.Site{Platform: p}) // compared only on request
-		stop := start(t, s)
-		defer stop()
-		<-time.After(time.Minute)
-		for i := range n {
-			s.AddEvent("daily", fmt.Sprintf("m-%d", i))
+func (a *asked) of(b *membertest.Bench) {
+	b.Platform.Before = func(_ context.Context, call string) error {
+		switch {
+		case strings.HasPrefix(call, "list"):
+			a.lists++
+		case strings.HasPrefix(call, "get"):
+			a.gets++
+			return a.err
 		}
-		s.AskRefresh("daily")
-		do(s, p, store, logs)
-	})
+		return nil
+	}
+}
+
+// refreshed does the work of an event, and fails unless it has an outcome.
+func refreshed(b *membertest.Bench, id string, want work.Outcome) {
+	b.T.Helper()
+	if got, err := b.Refreshed(b.T.Context(), id); err != nil || got.Outcome != want {
+		b.T.Fatalf("refreshing %s: got %v, %v, want outcome %v", id, got.Outcome, err, want)
+	}
 }
 
 // Members of events that the platform has invented are not asked for without end. In the end, all are compared once.
 func TestEventsOfInventedMembers(t *testing.T) {
-	events(t, inbound.MaxEvents, func(s *inbound.Sync, p *refusing, store unknown, logs *observer.ObservedLogs) {
-		<-time.After(inbound.RefreshInterval / 2)
-		if n := p.asked.Load(); n != inbound.MaxEvents {
-			t.Errorf("asked %d times at first, want %d", n, inbound.MaxEvents)
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
+	a := &asked{err: errors.New("500")}
+	a.of(b)
+	ids := []string{"m-1", "m-2"}
+	for _, id := range ids {
+		received(b, id)
+		for range inbound.RefreshAttempts - 1 {
+			refreshed(b, id, work.Again)
 		}
-		<-time.After(5 * time.Minute)
-		if n := p.asked.Load(); n > 7*inbound.MaxEvents {
-			t.Errorf("asked %d times in 5 minutes, want %d at most", n, 7*inbound.MaxEvents)
+		refreshed(b, id, work.Done)
+		refreshed(b, id, work.Done) // nothing is left
+	}
+	if want := len(ids) * inbound.RefreshAttempts; a.gets != want {
+		t.Errorf("asked %d times for members, want %d", a.gets, want)
+	}
+	for range 2 {
+		b.Now = b.Now.Add(5 * time.Minute)
+		if err := b.Sync.CompareIfDue(t.Context(), membertest.Site); err != nil {
+			t.Fatalf("b.Sync.CompareIfDue: %v", err)
 		}
-		<-time.After(time.Hour)
-		if n := p.asked.Load(); n != inbound.RefreshAttempts*inbound.MaxEvents {
-			t.Errorf("asked %d times in all, want %d", n, inbound.RefreshAttempts*inbound.MaxEvents)
-		}
-		if n := logs.FilterMessage("gave up refreshing changed member, all are compared instead").Len(); n != 1 {
-			t.Errorf("%d lines of the log say that it was given up, want 1", n)
-		}
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		if c := store.comparison("daily"); c.Requested != 1 || c.FinishedAt.IsZero() {
-			t.Errorf("the comparison is %+v, want one that was requested once, and has ended", c)
-		}
-	})
+	}
+	if a.lists != 1 {
+		t.Errorf("asked for %d lists, want one of a comparison", a.lists)
+	}
 }
 
 // A member is refreshed once the platform responds, and a new event does not wait for the retry of an old one.
 func TestEventsAreRetriedUntilThePlatformResponds(t *testing.T) {
-	events(t, 1, func(s *inbound.Sync, p *refusing, store unknown, logs *observer.ObservedLogs) {
-		<-time.After(10 * time.Minute)
-		n := p.asked.Load()
-		s.AddEvent("daily", "m-0")
-		s.AskRefresh("daily")
-		<-time.After(time.Second)
-		if got := p.asked.Load(); got != n+1 {
-			t.Errorf("asked %d times after a new event, want once", got-n)
-		}
-		p.answer.Store(platform.ErrNotFound)
-		<-time.After(inbound.RefreshInterval)
-		n = p.asked.Load()
-		<-time.After(time.Hour)
-		if got := p.asked.Load(); got != n {
-			t.Errorf("asked %d times after the platform has responded, want never", got-n)
-		}
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		if c := store.comparison("daily"); c.Requested != 0 || logs.FilterMessageSnippet("gave up").Len() != 0 {
-			t.Errorf("the comparison is %+v, want none", c)
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
+	a := &asked{err: errors.New("500")}
+	a.of(b)
+	received(b, "m-1")
+	for range inbound.RefreshAttempts - 1 {
+		refreshed(b, "m-1", work.Again)
+	}
+	received(b, "m-1")
+	refreshed(b, "m-1", work.Again)
+	a.err = platform.ErrNotFound
+	refreshed(b, "m-1", work.Done)
+	b.Now = b.Now.Add(time.Hour)
+	if err := b.Sync.CompareIfDue(t.Context(), membertest.Site); err != nil || a.lists != 0 {
+		t.Errorf("asked for %d lists, with error %v, want none, since nothing is to be compared", a.lists, err)
+	}
+}
+
+// Events that were acknowledged are not sent again, so one that could not be worked off before a process ended is worked off by
+// whichever is there.
+func TestEventsOutliveTheProcess(t *testing.T) {
+	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
+		b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
+		b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+		received(b, "p-1")
+		b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
+		refreshed(b, "p-1", work.Done)
+		if _, err := b.Store.Find(t.Context(), members.Key{Site: membertest.Site, Email: "jane@example.com"}); err != nil {
+			t.Errorf("the member of the event: %v", err)
 		}
 	})
 }
 
-// Events that were acknowledged are not sent again, so one that could not be worked off before a
-// reload is worked off after it, also if it came when the next configuration had begun already.
-func TestEventsOutliveAReload(t *testing.T) {
-	for _, isLate := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			p := &refusing{empty: empty{platforms: newPlatforms(), site: "daily"}}
-			store := unknown{newIdle()}
-			before, after := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()}), inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
-			queue := before.Put("daily", inbound.Site{Platform: p})
-			stopBefore := start(t, before)
-			<-time.After(time.Minute)
-			receive := func() {
-				before.AddEvent("daily", "m-1")
-				before.AskRefresh("daily")
-				synctest.Wait()
-			}
-			if !isLate {
-				receive()
-			}
-			after.Put("daily", inbound.Site{Platform: p, Queue: queue})
-			stopAfter := start(t, after)
-			defer stopAfter()
-			synctest.Wait()
-			if isLate {
-				receive()
-			}
-			stopBefore()
-			if n := p.asked.Load(); n != 1 {
-				t.Errorf("late %t: the platform was asked %d times before the reload, want 1", isLate, n)
-			}
-			p.answer.Store(platform.ErrNotFound) // the member was deleted
-			<-time.After(time.Minute)
-			if left, n := after.DueEvents("daily", time.Now().Add(time.Hour)), p.asked.Load(); len(left) > 0 || n != 2 {
-				t.Errorf("late %t: %v are left, and the platform was asked %d times, want none, and 2", isLate, left, n)
-			}
-		})
-	}
+// Events that were acknowledged are worked off with the platform that the site has by then.
+func TestEventsOfAReplacedSite(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	b.Edge = b.NewEdge(withWebhooks(b), time.Minute)
+	received(b, "p-1")
+	other := membertest.New(t, dbtest.SQLite(t)).Platform
+	other.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
+	b.Sync.Put(membertest.Site, inbound.Site{Platform: other, WebhookURL: "https://edge/webhooks"})
+	refreshed(b, "p-1", work.Done)
+	b.Get("jane@example.com")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/warnings"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Site is a site and its platform.
@@ -31,9 +32,6 @@ type Site struct {
 	// Since is from when on this process has kept the site in sync with this platform, by
 	// another Sync before this one. Zero if it has not.
 	Since time.Time
-
-	// Queue is what Put returned for the site in the Sync before this one. Nil for none.
-	Queue *Queue
 }
 
 // Config is what a [Sync] is made from.
@@ -41,6 +39,9 @@ type Config struct {
 	Store  Store
 	Sites  map[string]Site // by name, those that there are at first
 	Logger *zap.Logger
+
+	// Work refreshes members of whom webhook events have told. It has to handle Kind. Nil where no events arrive.
+	Work *work.Queue
 
 	// Timeout bounds how long a caller waits for the platform. Default: 5
 	// seconds.
@@ -94,11 +95,9 @@ type site struct {
 	wasPolledBefore atomic.Bool // so there is nothing to catch up on
 	isWanted        atomic.Bool // a program has asked for its members before that
 
-	queue     *Queue
-	refreshes *task // of the members that events were about
-	webhooks  *task // registers the webhook, and asks for changes
-	counts    *task // asks how many members there are
-	compares  *task // compares all members when that is due
+	webhooks *task // registers the webhook, and asks for changes
+	counts   *task // asks how many members there are
+	compares *task // compares all members when that is due
 
 	// isSilent means that the platform had no response for long. Then the task counts
 	// alone asks it, until it responds.
@@ -125,14 +124,6 @@ func (s *Sync) find(name string) (*site, bool) {
 	defer s.mu.RUnlock()
 	found, ok := s.sites[name]
 	return found, ok
-}
-
-// askRefresh has the members refreshed that are in the site's queue, if there are
-// any, for the site that has its name now.
-func (s *site) askRefresh() {
-	if now, ok := s.find(s.name); ok && !now.queue.isEmpty() {
-		now.refreshes.ask()
-	}
 }
 
 func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }

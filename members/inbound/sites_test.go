@@ -36,7 +36,15 @@ func start(t *testing.T, s *inbound.Sync) (stop func()) {
 // send sends a webhook event about a member.
 func send(s *inbound.Sync, site, id string) error {
 	const url = "https://edge/webhooks/token"
-	return s.Receive(site, url, signed(url), []byte(id))
+	return s.Receive(context.Background(), site, url, signed(url), []byte(id))
+}
+
+// received sends a webhook event about a member of a bench's platform.
+func received(b *membertest.Bench, id string) {
+	b.T.Helper()
+	if err := send(b.Sync, membertest.Site, id); err != nil {
+		b.T.Fatalf("an event about %s: %v", id, err)
+	}
 }
 
 // known waits until members are in the store.
@@ -83,31 +91,6 @@ func TestPutAndRemove(t *testing.T) {
 	}
 }
 
-// Events that were acknowledged are worked off with the platform that the site has by
-// then, also those that the old platform was asked about.
-func TestEventsOfAReplacedSite(t *testing.T) {
-	b := membertest.New(t, dbtest.SQLite(t))
-	var emails []string
-	stuck := platformtest.New()
-	stuck.Hold("get")
-	sync := inbound.New(inbound.Config{
-		Store: b.Store, Logger: zap.NewNop(), Timeout: 200 * time.Millisecond,
-		Sites: map[string]inbound.Site{membertest.Site: {Platform: stuck, WebhookURL: "https://edge/webhooks"}},
-	})
-	stop := start(t, sync)
-	defer stop()
-	for i := range 10 {
-		id := fmt.Sprint("p-", i)
-		m := b.Platform.EditMember(id, func(m *platform.Member) { m.Email, m.Status = fmt.Sprintf("m%d@example.com", i), "free" })
-		emails = append(emails, m.Email)
-		if err := send(sync, membertest.Site, id); err != nil {
-			t.Fatalf("error %v, want none", err)
-		}
-	}
-	sync.Put(membertest.Site, inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks"})
-	known(b, emails...)
-}
-
 // What is done for a site that is removed is cut off.
 func TestRemoveCutsOff(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
@@ -133,7 +116,7 @@ func TestRemoveCutsOff(t *testing.T) {
 func TestSitesChangeWhileRunning(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
-	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
+	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop(), Work: b.Work})
 	site := inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks", Reconcile: time.Hour}
 	var changing sync.WaitGroup
 	var stop func()

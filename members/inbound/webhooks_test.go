@@ -3,8 +3,6 @@ package inbound_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 func signed(signature string) func(string) string {
@@ -54,7 +53,7 @@ func TestWebhookEventsUpdateTheirMember(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return b.Sync.Receive(membertest.Site, url, signed(url), []byte(id))
+			return b.Sync.Receive(ctx, membertest.Site, url, signed(url), []byte(id))
 		}
 
 		register(1, nil)
@@ -65,11 +64,11 @@ func TestWebhookEventsUpdateTheirMember(t *testing.T) {
 		if err := send(first, m.PlatformID); err != nil {
 			t.Fatalf("error %v, want none", err)
 		}
-		b.Sync.RefreshDue(ctx, membertest.Site)
+		refreshed(b, m.PlatformID, work.Done)
 		if got := b.Get("jane@example.com"); got.Name != "Jane" {
 			t.Errorf(`Get = %+v, want name "Jane"`, got)
 		}
-		if err := b.Sync.Receive(membertest.Site, first, signed("x"), nil); !errors.Is(err, platform.ErrForged) {
+		if err := b.Sync.Receive(ctx, membertest.Site, first, signed("x"), nil); !errors.Is(err, platform.ErrForged) {
 			t.Errorf("forged: %v", err)
 		}
 		if err := send("https://edge/webhooks/old", "x"); !errors.Is(err, inbound.ErrGone) {
@@ -164,7 +163,8 @@ func TestCatchUp(t *testing.T) {
 func TestChangesWithoutEvents(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	core, logs := observer.New(zap.WarnLevel)
-	sync := inbound.New(inbound.Config{Store: b.Store, Sites: map[string]inbound.Site{membertest.Site: withWebhooks(b)}, Logger: zap.New(core), Now: b.Clock})
+	sync := inbound.New(inbound.Config{Store: b.Store, Sites: map[string]inbound.Site{membertest.Site: withWebhooks(b)}, Logger: zap.New(core), Now: b.Clock, Work: b.Work})
+	b.Work.Handle(sync.Kind())
 	lists := 0
 	b.Platform.Before = func(_ context.Context, call string) error {
 		if strings.HasPrefix(call, "list") {
@@ -212,10 +212,10 @@ func TestChangesWithoutEvents(t *testing.T) {
 
 	change("d")
 	url := b.Platform.URLs[0]
-	if err := sync.Receive(membertest.Site, url, signed(url), []byte("p-d")); err != nil {
+	if err := sync.Receive(ctx, membertest.Site, url, signed(url), []byte("p-d")); err != nil {
 		t.Fatalf("sync.Receive: %v", err)
 	}
-	sync.RefreshDue(ctx, membertest.Site)
+	refreshed(b, "p-d", work.Done)
 	step()
 	if lists != 0 {
 		t.Errorf("%d lists of changes of which events came, want 0", lists)
@@ -229,52 +229,4 @@ func TestChangesWithoutEvents(t *testing.T) {
 	if lists == 0 {
 		t.Error("no list of changes of which no event came, want some")
 	}
-}
-
-// A failed refresh is retried. The number of waiting events is bounded.
-func TestFailedRefreshesAreRetried(t *testing.T) {
-	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.Break(platformtest.ErrDown)
-	b.Sync.AddEvent(membertest.Site, "p-1")
-	b.Sync.RefreshDue(t.Context(), membertest.Site)
-	if ids := b.Sync.DueEvents(membertest.Site, b.Now); len(ids) != 0 {
-		t.Errorf("at once: %q", ids)
-	}
-	if ids := b.Sync.DueEvents(membertest.Site, b.Now.Add(inbound.RefreshInterval)); len(ids) != 1 {
-		t.Errorf("later: %q", ids)
-	}
-	for i := range inbound.MaxEvents {
-		if !b.Sync.AddEvent(membertest.Site, strconv.Itoa(i)) {
-			t.Fatalf("event %d is refused", i)
-		}
-	}
-	if b.Sync.AddEvent(membertest.Site, "one more") {
-		t.Error("AddEvent beyond the bound: got true, want false")
-	}
-}
-
-// When an edge stops, the events that it has taken are worked off, also beside
-// platforms that do not answer.
-func TestEventsAreWorkedOffAtTheEnd(t *testing.T) {
-	b := membertest.New(t, dbtest.SQLite(t))
-	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
-	stuck := platformtest.New()
-	stuck.Hold("get")
-	sites := map[string]inbound.Site{membertest.Site: {Platform: b.Platform}}
-	for i := range 8 {
-		sites[fmt.Sprint("stuck", i)] = inbound.Site{Platform: stuck}
-	}
-	sync := inbound.New(inbound.Config{Store: b.Store, Sites: sites, Logger: zap.NewNop(), Now: func() time.Time { return b.Now }})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 3 { // a busy machine may need longer for one member than an edge has at its end
-		for site := range sites {
-			sync.AddEvent(site, "p-1")
-		}
-		sync.Run(ctx)
-		if len(stored(b)) > 0 {
-			break
-		}
-	}
-	b.Get("jane@example.com")
 }

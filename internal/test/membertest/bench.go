@@ -2,6 +2,7 @@
 package membertest
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Site is the name of the benches' site.
@@ -60,6 +62,7 @@ type Edge struct {
 	Service *members.Service
 	Outbox  *outbox.Outbox
 	Sync    *inbound.Sync
+	Work    *work.Queue // which does not run
 }
 
 // New makes a bench on a database.
@@ -83,17 +86,24 @@ func Each(t *testing.T, test func(t *testing.T, b *Bench)) {
 // NewEdge makes another edge on the bench's store, as if in another process. The
 // timeout is that of a caller.
 func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
+	b.T.Helper()
 	now := b.Clock
+	queue, err := work.New(b.T.Context(), b.DB, zap.NewNop(), now)
+	if err != nil {
+		b.T.Fatalf("work.New: %v", err)
+	}
 	e := &Edge{
+		Work: queue,
 		Outbox: outbox.New(outbox.Config{
 			Store: b.Store, Platform: Serve(map[string]platform.Platform{Site: site.Platform}), Logger: zap.NewNop(), Timeout: timeout, Now: now,
 			Deleted: b.tellDeleted,
 		}),
 		Sync: inbound.New(inbound.Config{
 			Store: b.Store, Sites: map[string]inbound.Site{Site: site}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
-			Deleted: b.tellDeleted,
+			Deleted: b.tellDeleted, Work: queue,
 		}),
 	}
+	queue.Handle(e.Sync.Kind())
 	e.Service = members.New(members.Config{
 		Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Integrations: b.Store, Timeout: timeout, Now: now,
 	})
@@ -162,6 +172,11 @@ func (b *Bench) Refresh(id string) {
 	if err := b.Sync.Refresh(b.T.Context(), Site, id); err != nil {
 		b.T.Fatalf("b.Sync.Refresh: %v", err)
 	}
+}
+
+// Refreshed does the work of a webhook event about a member of the platform, whether or not it is due.
+func (e *Edge) Refreshed(ctx context.Context, id string) (work.Attempt, error) {
+	return e.Work.Sync(ctx, Site, inbound.Refreshes, id)
 }
 
 // Pending counts the pending records.
