@@ -95,7 +95,7 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 		return b, database.Wrap("changing a registration", err)
 	}
 	if b.isRelabelled {
-		s.work.Wake()
+		s.work.Wake(site)
 	}
 	s.places.Put(b.key, b.at, time.Now())
 	return b, nil

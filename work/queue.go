@@ -61,14 +61,26 @@ type Queue struct {
 	limiter *limiter.Limiter
 	serial  *limiter.Limiter // one slot for each site and kind that is serial
 	wake    chan struct{}
+	isShort atomic.Bool     // of slots: Run goes on when one is free
 	ctx     context.Context // of attempts, until Run ends
 	cancel  context.CancelFunc
-	behind  dueSite // the site that Run looked at last
 	purged  time.Time
 
 	mu       sync.Mutex
-	kinds    map[string]Kind
+	kinds    map[string]*handled
 	breakers map[string]*breaker // by site
+	woken    map[string]bool     // sites at which Run is to look
+	short    map[string]bool     // sites that had all their slots when Run looked
+}
+
+// handled is a kind with what Run knows of it.
+type handled struct {
+	Kind
+	slots *limiter.Limiter
+
+	rest   []dueSite // sites with due work that were read and not looked at yet
+	behind dueSite   // the last one that was read
+	isMore bool      // there may be others behind it
 }
 
 // breaker is the breaker of a site's platform.
@@ -87,7 +99,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 	}
 	q := &Queue{
 		store: store{db, now}, logger: logger, warn: warnings.New(logger, now), limiter: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
-		wake: make(chan struct{}, 1), kinds: make(map[string]Kind), breakers: make(map[string]*breaker),
+		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q, nil
@@ -97,12 +109,12 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 func (q *Queue) Handle(k Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.kinds[k.Name] = k
+	q.kinds[k.Name] = &handled{Kind: k, slots: limiter.New(k.Most, 0)}
 }
 
 // ok is false if this process does not do the work. The breaker is that of the site's
 // platform.
-func (q *Queue) kind(site, name string) (k Kind, b *breaker, ok bool) {
+func (q *Queue) kind(site, name string) (k *handled, b *breaker, ok bool) {
 	q.mu.Lock()
 	k, ok = q.kinds[name]
 	q.mu.Unlock()
@@ -141,7 +153,7 @@ func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
 // so many of the kind already.
 func (q *Queue) Check(ctx context.Context, site, kind, key string, most int) (bool, error) {
 	n, err := database.Affected(q.db.Write.ExecContext(ctx, checkTask, site, kind, key, mathrand.Int64(), q.now().UnixMilli(), most))
-	q.Wake()
+	q.Wake(site)
 	return n > 0, database.Wrap("enqueueing a check", err)
 }
 
@@ -226,14 +238,33 @@ func (q *Queue) begin(site string, most int, do func(ctx context.Context)) bool 
 		return false
 	}
 	go func() {
-		defer q.limiter.Release(site)
+		defer func() {
+			q.limiter.Release(site)
+			q.mu.Lock()
+			isShort := q.short[site]
+			delete(q.short, site)
+			q.mu.Unlock()
+			switch {
+			case isShort:
+				q.Wake(site)
+			case q.isShort.Load():
+				q.signal()
+			}
+		}()
 		do(q.ctx)
 	}()
 	return true
 }
 
-// Wake has Run poll for what is due, at once.
-func (q *Queue) Wake() {
+// Wake has Run do what is due at a site, at once.
+func (q *Queue) Wake(site string) {
+	q.mu.Lock()
+	q.woken[site] = true
+	q.mu.Unlock()
+	q.signal()
+}
+
+func (q *Queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -243,7 +274,7 @@ func (q *Queue) Wake() {
 // MakeDue has all that is pending of a site tried at once, and returns how much that is.
 func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
 	n, err := database.Affected(q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli()))
-	q.Wake()
+	q.Wake(site)
 	return int(n), database.Wrap("making work due", err)
 }
 
@@ -266,13 +297,13 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*k.Timeout) // with what is waited for
 	defer cancel()
 	if !k.IsSerial {
-		return q.perform(ctx, k, b, t, w, "")
+		return q.perform(ctx, k.Kind, b, t, w, "")
 	}
 	if err := q.serial.Acquire(ctx, serialKey(t.Site, t.Kind)); err != nil {
 		return Attempt{}, err
 	}
 	defer q.serial.Release(serialKey(t.Site, t.Kind))
-	return q.exclusively(ctx, k, b, t, w)
+	return q.exclusively(ctx, k.Kind, b, t, w)
 }
 
 // serialKey is the key of a serial kind at a site in Queue.serial.

@@ -388,8 +388,8 @@ func TestSitesThatAreNotServed(t *testing.T) {
 		b.add("daily", "other kind", "2", false)
 		for i, want := range []dueSite{{"gone-0999", 333}, {"gone-1999", 666}, {}, {"gone-0999", 333}} {
 			b.settleAll()
-			if b.behind != want {
-				t.Fatalf("look %d ends at %v, want %v", i, b.behind, want)
+			if got := b.kinds["posts"].behind; got != want {
+				t.Fatalf("look %d ends at %v, want %v", i, got, want)
 			}
 			if n := len(b.keys()); n > 0 != (i >= 2) {
 				t.Errorf("after look %d %d are done", i, n)
@@ -399,9 +399,9 @@ func TestSitesThatAreNotServed(t *testing.T) {
 		for i := range maxDue {
 			b.limiter.TryAcquire(strconv.Itoa(i))
 		}
-		behind := b.behind
-		if err := b.startDue(t.Context()); err != nil || b.behind != behind {
-			t.Errorf("without a free slot it goes on to %v, want %v; %v", b.behind, behind, err)
+		before := *b.kinds["posts"]
+		if err := b.startDue(t.Context()); err != nil || b.kinds["posts"].behind != before.behind {
+			t.Errorf("without a free slot it goes on to %v, want %v; %v", b.kinds["posts"].behind, before.behind, err)
 		}
 		for i := range maxDue {
 			b.limiter.Release(strconv.Itoa(i))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,20 +21,22 @@ func (q *Queue) Run(ctx context.Context) {
 	defer q.cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	look := q.startDue
 	for ctx.Err() == nil {
-		if err := q.startDue(ctx); err != nil && ctx.Err() == nil {
+		if err := look(ctx); err != nil && ctx.Err() == nil {
 			q.logger.Debug("cannot read due work", zap.Error(err)) // the store that is away says so elsewhere
 		}
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
+			look = q.startDue
 		case <-q.wake:
+			look = q.goOn
 		}
 	}
 }
 
-// startDue starts what is due at the sites behind the one that was looked at last. So sites
-// that this process does not serve, however many there are, keep it from no other.
+// startDue looks for what is due at all sites, and starts it.
 func (q *Queue) startDue(ctx context.Context) error {
 	if now := q.now(); now.Sub(q.purged) >= purgeInterval {
 		if _, err := q.db.Write.ExecContext(ctx, purgeTasks, now.Add(-refusalRetention).UnixMilli()); err != nil {
@@ -41,63 +44,131 @@ func (q *Queue) startDue(ctx context.Context) error {
 		}
 		q.purged = now
 	}
-	if err := q.probe(ctx); err != nil {
-		return err
-	}
-	q.forgetIdle()
-	sites, err := q.dueSites(ctx, q.behind)
+	kinds, err := q.dueKinds(ctx)
 	if err != nil {
 		return err
 	}
-	for _, due := range sites {
-		if q.limiter.Taken() >= maxDue {
-			return nil // which goes on with this site
+	for _, k := range q.handled() {
+		k.isMore = k.isMore || slices.Contains(kinds, k.Name)
+	}
+	defer q.forgetIdle()
+	return q.goOn(ctx)
+}
+
+// goOn starts what is due at sites that were woken, and then at others, as long as there are slots.
+func (q *Queue) goOn(ctx context.Context) error {
+	q.isShort.Store(false)
+	if err := q.probe(ctx); err != nil {
+		return err
+	}
+	kinds := q.handled()
+	for site := range q.takeWoken() {
+		for _, k := range kinds {
+			if _, err := q.startSite(ctx, k, site); err != nil {
+				return err
+			}
 		}
-		if err := q.startSite(ctx, due.site); err != nil {
+	}
+	for _, k := range kinds {
+		if err := q.feed(ctx, k); err != nil {
 			return err
 		}
-		q.behind = due
-	}
-	if len(sites) < maxDueSites {
-		q.behind = dueSite{}
 	}
 	return nil
 }
 
-// startSite starts what is due at a site, within its bound, unless its breaker is open.
-func (q *Queue) startSite(ctx context.Context, site string) error {
-	for _, name := range q.names(true) {
-		k, b, isServed := q.kind(site, name)
-		if !isServed || !b.IsClosed() {
+func (q *Queue) takeWoken() map[string]bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	woken := q.woken
+	q.woken = make(map[string]bool)
+	return woken
+}
+
+// hasSlots reports whether there may be a slot for a kind. If not, Run goes on with the kind when one is free.
+func (q *Queue) hasSlots(k *handled) bool {
+	q.isShort.Store(true) // first, or the slot that is freed next is not noticed
+	if q.limiter.Taken() < maxDue && (k.Most == 0 || k.slots.Taken() < k.Most) {
+		return true
+	}
+	k.isMore = true
+	return false
+}
+
+// feed starts the due work of a kind at the sites that have had it longest, and so on, as long as there are slots. Sites
+// that this process does not serve, however many there are, keep it from no other: it goes on behind them the next time.
+func (q *Queue) feed(ctx context.Context, k *handled) (err error) {
+	for (len(k.rest) > 0 || k.isMore) && q.hasSlots(k) {
+		if len(k.rest) == 0 {
+			if k.rest, err = q.dueSites(ctx, k.Name, k.behind); err != nil {
+				return err
+			}
+			k.behind, k.isMore = dueSite{}, false
+			if len(k.rest) == maxDueSites {
+				k.behind = k.rest[maxDueSites-1]
+			}
 			continue
 		}
-		tasks, err := q.due(ctx, site, name, q.now(), maxOfSite)
+		isStarted, err := q.startSite(ctx, k, k.rest[0].site)
 		if err != nil {
 			return err
 		}
-		if k.IsSerial {
-			q.startSerial(k, b, site, tasks)
-			continue
-		}
-		for _, t := range tasks {
-			q.begin(site, maxDue, func(ctx context.Context) {
-				t.holder = "" // of a lease that is over
-				if a, err := q.sync(ctx, t, waiter{}); err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
-					q.Wake() // there may be more
-				}
-			})
-		}
+		k.rest, k.isMore = k.rest[1:], k.isMore || isStarted && k.behind != (dueSite{})
 	}
 	return nil
+}
+
+// startSite starts the due work of a kind at a site, within its bounds, unless its breaker is open. It reports whether there was
+// any.
+func (q *Queue) startSite(ctx context.Context, k *handled, site string) (bool, error) {
+	_, b, isServed := q.kind(site, k.Name)
+	if !isServed || !b.IsClosed() || !q.hasSlots(k) {
+		return false, nil
+	}
+	tasks, err := q.due(ctx, site, k.Name, q.now(), maxOfSite)
+	if err != nil || len(tasks) == 0 {
+		return false, err
+	}
+	if k.IsSerial {
+		q.startSerial(k, b, site, tasks)
+		return true, nil
+	}
+	for _, t := range tasks {
+		q.beginDue(k, site, func(ctx context.Context) {
+			t.holder = "" // of a lease that is over
+			if a, err := q.sync(ctx, t, waiter{}); err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
+				q.Wake(site) // there may be more
+			}
+		})
+	}
+	return true, nil
+}
+
+// beginDue is begin for what nobody waits for, within the bound of its kind. Run looks again at a site that has no slot for it.
+func (q *Queue) beginDue(k *handled, site string, do func(ctx context.Context)) bool {
+	if !q.hasSlots(k) || !k.slots.TryAcquire("") {
+		return false
+	}
+	isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+		defer k.slots.Release("")
+		do(ctx)
+	})
+	if !isBegun {
+		k.slots.Release("")
+		q.mu.Lock()
+		q.short[site] = true
+		q.mu.Unlock()
+	}
+	return isBegun
 }
 
 // startSerial starts the due tasks of a serial kind at a site, one after the other in one slot,
 // unless one of the site is under way: what only waits for others of the site takes no slot.
-func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
-	if len(tasks) == 0 || !q.serial.TryAcquire(serialKey(site, k.Name)) {
+func (q *Queue) startSerial(k *handled, b *breaker, site string, tasks []Task) {
+	if !q.serial.TryAcquire(serialKey(site, k.Name)) {
 		return
 	}
-	isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+	isBegun := q.beginDue(k, site, func(ctx context.Context) {
 		defer q.serial.Release(serialKey(site, k.Name))
 		for _, t := range tasks {
 			if ctx.Err() != nil || !b.IsClosed() {
@@ -105,13 +176,13 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 			}
 			t.holder = "" // of a lease that is over
 			bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
-			a, err := q.exclusively(bounded, k, b, t, waiter{})
+			a, err := q.exclusively(bounded, k.Kind, b, t, waiter{})
 			cancel()
 			if errors.Is(err, errHeld) {
 				return // another process has leased the site, or the task
 			}
 			if err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
-				q.Wake() // there may be more
+				q.Wake(site) // there may be more
 			}
 		}
 	})
@@ -121,18 +192,20 @@ func (q *Queue) startSerial(k Kind, b *breaker, site string, tasks []Task) {
 }
 
 // Kinds are the names of those that this process does and that may be pending, sorted.
-func (q *Queue) Kinds() []string { return q.names(false) }
-
-func (q *Queue) names(withChecks bool) (names []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for name, k := range q.kinds {
-		if withChecks || !k.IsCheck {
-			names = append(names, name)
+func (q *Queue) Kinds() (names []string) {
+	for _, k := range q.handled() {
+		if !k.IsCheck {
+			names = append(names, k.Name)
 		}
 	}
-	slices.Sort(names)
 	return names
+}
+
+// handled are all kinds, by name.
+func (q *Queue) handled() []*handled {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.SortedFunc(maps.Values(q.kinds), func(a, b *handled) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // IsPersonal reports whether the titles of a kind are for the site's staff alone, as are those of one
@@ -140,8 +213,8 @@ func (q *Queue) names(withChecks bool) (names []string) {
 func (q *Queue) IsPersonal(kind string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	of, isKnown := q.kinds[kind]
-	return of.IsPersonal || !isKnown
+	of := q.kinds[kind]
+	return of == nil || of.IsPersonal
 }
 
 // probe tries one task, due or not, of each site whose breaker is open.
@@ -180,11 +253,11 @@ func (q *Queue) probe(ctx context.Context) error {
 // later, the zero Task for nothing. An attempt that fails is due behind the others, so a
 // task that always fails keeps none of them from being the probe.
 func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
-	for _, name := range q.names(true) {
-		if _, _, isServed := q.kind(site, name); !isServed {
+	for _, k := range q.handled() {
+		if _, _, isServed := q.kind(site, k.Name); !isServed {
 			continue
 		}
-		tasks, err := q.due(ctx, site, name, q.now().Add(2*maxBackoff), 1)
+		tasks, err := q.due(ctx, site, k.Name, q.now().Add(2*maxBackoff), 1)
 		if err != nil {
 			return Task{}, err
 		}
@@ -203,7 +276,7 @@ func (q *Queue) TryNow(ctx context.Context, site string) (int, error) {
 	q.mu.Unlock()
 	if b != nil {
 		b.ProbeNow()
-		q.Wake()
+		q.Wake(site)
 	}
 	return n, err
 }

@@ -47,8 +47,9 @@ const (
 
 	isDue = ` due_at <= $1 AND leased_until <= $1`
 
-	listDueSites = `SELECT site, MIN(due_at) FROM work WHERE` + isDue + ` GROUP BY site
-		HAVING MIN(due_at) > $2 OR MIN(due_at) = $2 AND site > $3 ORDER BY MIN(due_at), site LIMIT $4`
+	listDueKinds = `SELECT DISTINCT kind FROM work WHERE` + isDue
+	listDueSites = `SELECT site, MIN(due_at) FROM work WHERE` + isDue + ` AND kind = $2 GROUP BY site
+		HAVING MIN(due_at) > $3 OR MIN(due_at) = $3 AND site > $4 ORDER BY MIN(due_at), site LIMIT $5`
 	listDue = `SELECT ` + columns + ` FROM work WHERE` + isDue + ` AND site = $2 AND kind = $3 ORDER BY due_at, key LIMIT $4`
 
 	findTask    = `SELECT ` + columns + ` FROM work WHERE site = $1 AND kind = $2 AND key = $3`
@@ -225,13 +226,19 @@ type dueSite struct {
 	since int64 // when the first of it was due, in Unix milliseconds
 }
 
-// dueSites lists sites that have something due, those first that have had it longest, and
+// dueKinds lists the kinds of which something is due.
+func (s store) dueKinds(ctx context.Context) ([]string, error) {
+	kinds, err := database.List(ctx, s.db.Read, database.Text, listDueKinds, s.now().UnixMilli())
+	return kinds, database.Wrap("finding due work", err)
+}
+
+// dueSites lists sites that have something of a kind due, those first that have had it longest, and
 // of them only the ones behind another, which may be zero.
-func (s store) dueSites(ctx context.Context, behind dueSite) ([]dueSite, error) {
+func (s store) dueSites(ctx context.Context, kind string, behind dueSite) ([]dueSite, error) {
 	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
 		err = row.Scan(&d.site, &d.since)
 		return d, err
-	}, listDueSites, s.now().UnixMilli(), behind.since, behind.site, maxDueSites)
+	}, listDueSites, s.now().UnixMilli(), kind, behind.since, behind.site, maxDueSites)
 	return sites, database.Wrap("finding sites with due work", err)
 }
 

@@ -40,6 +40,9 @@ type Kind struct {
 	// which they were asked for in each of them.
 	IsSerial bool
 
+	// Most is how many tasks that nobody waits for are done at once; 0 for as many as there are slots.
+	Most int
+
 	// IsPersonal means that titles are names or emails, which the site's staff alone see.
 	IsPersonal bool
 
