@@ -149,7 +149,6 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
 	}
-	queue.Handle(serving.inbound.Kind())
 	run(serving.Outbox.Run)
 	run(serving.inbound.Run)
 	run(serving.uses.Run)

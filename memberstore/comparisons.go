@@ -12,17 +12,10 @@ import (
 )
 
 const (
-	findComparison = `SELECT last_id, started_at, finished_at, surplus, requested, served FROM comparisons WHERE site = $1`
-	addComparison  = `INSERT INTO comparisons (site, last_id, started_at, finished_at, surplus, requested, served, owner, owner_until)
-		VALUES ($1, '', 0, 0, 0, $2, 0, '', 0)`
-	requestComparison = addComparison + ` ON CONFLICT (site) DO UPDATE SET requested = comparisons.requested + 1`
-	knowComparison    = addComparison + ` ON CONFLICT (site) DO NOTHING`
-	claimComparison   = `UPDATE comparisons SET owner = $2, owner_until = $3
-		WHERE site = $1 AND (owner_until <= $4 OR owner = $2)`
-	saveComparison = `UPDATE comparisons SET last_id = $3, started_at = $4, finished_at = $5, surplus = $6, served = $7, owner_until = $8
-		WHERE site = $1 AND owner = $2`
-
-	waitingComparisons = `SELECT site FROM comparisons WHERE (requested > served OR finished_at < started_at) AND owner_until <= $1 ORDER BY site`
+	findComparison = `SELECT last_id, started_at, finished_at, surplus FROM comparisons WHERE site = $1`
+	saveComparison = `INSERT INTO comparisons (site, last_id, started_at, finished_at, surplus, requested, served, owner, owner_until)
+		VALUES ($1, $2, $3, $4, $5, 0, 0, '', 0) ON CONFLICT (site) DO UPDATE SET last_id = excluded.last_id,
+		started_at = excluded.started_at, finished_at = excluded.finished_at, surplus = excluded.surplus`
 
 	onPlatform = `SELECT '', ` + columns + ` FROM members m
 		WHERE m.site = $1 AND m.platform_id > $2 ORDER BY m.platform_id LIMIT $3`
@@ -36,48 +29,18 @@ const (
 )
 
 func (s syncing) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
-	c, err := scanComparison(s.db.Read.QueryRowContext(ctx, findComparison, site), site)
+	c := inbound.Comparison{Site: site}
+	row := s.db.Read.QueryRowContext(ctx, findComparison, site)
+	err := row.Scan(&c.LastID, database.Time(&c.StartedAt), database.Time(&c.FinishedAt), &c.Surplus)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
 	return c, database.Wrap("finding a comparison", err)
 }
 
-func scanComparison(row *sql.Row, site string) (inbound.Comparison, error) {
-	c := inbound.Comparison{Site: site}
-	err := row.Scan(&c.LastID, database.Time(&c.StartedAt), database.Time(&c.FinishedAt), &c.Surplus, &c.Requested, &c.Served)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, nil
-	}
-	return c, err
-}
-
-func (s syncing) RequestComparison(ctx context.Context, site string) error {
-	_, err := s.db.Write.ExecContext(ctx, requestComparison, site, 1)
-	return database.Wrap("asking for a comparison", err)
-}
-
-func (s syncing) ClaimComparison(ctx context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
-	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, knowComparison, site, 0); err != nil {
-			return err
-		}
-		err := changeOne(tx.ExecContext(ctx, claimComparison, site, lease.Owner, database.Millis(lease.Until), s.db.Now().UnixMilli()))
-		if err != nil {
-			return err
-		}
-		c, err = scanComparison(tx.QueryRowContext(ctx, findComparison, site), site)
-		return err
-	})
-	return c, database.Wrap("claiming a comparison", err)
-}
-
-func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison, lease members.Lease) error {
-	err := changeOne(s.db.Write.ExecContext(ctx, saveComparison, c.Site, lease.Owner, c.LastID, database.Millis(c.StartedAt), database.Millis(c.FinishedAt),
-		c.Surplus, c.Served, database.Millis(lease.Until)))
+func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison) error {
+	_, err := s.db.Write.ExecContext(ctx, saveComparison, c.Site, c.LastID, database.Millis(c.StartedAt), database.Millis(c.FinishedAt), c.Surplus)
 	return database.Wrap("saving a comparison", err)
-}
-
-func (s syncing) WaitingComparisons(ctx context.Context) ([]string, error) {
-	sites, err := database.List(ctx, s.db.Read, database.Text, waitingComparisons, s.db.Now().UnixMilli())
-	return sites, database.Wrap("listing comparisons that wait", err)
 }
 
 func (s syncing) OnPlatform(ctx context.Context, site, after string, limit int) ([]members.Record, error) {

@@ -2,7 +2,6 @@ package memberstore
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,97 +14,27 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
-// One edge at a time compares, and no request for a comparison is lost.
-func TestOneEdgeComparesAtATime(t *testing.T) {
+// How far a comparison of a site is, is there for any edge that goes on with it.
+func TestComparisonsAreKept(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		store, err := NewSQL(t.Context(), db)
 		if err != nil {
 			t.Fatalf("NewSQL: %v", err)
 		}
-		ctx := t.Context()
-		check := func(want inbound.Comparison) {
-			t.Helper()
-			got, err := store.FindComparison(ctx, "daily")
+		for _, want := range []inbound.Comparison{
+			{Site: "daily"},
+			{Site: "daily", LastID: "p-1", StartedAt: then, Surplus: -3},
+			{Site: "daily", StartedAt: then, FinishedAt: later},
+		} {
+			if want.StartedAt.Equal(then) {
+				if err := store.SaveComparison(t.Context(), want); err != nil {
+					t.Fatalf("store.SaveComparison: %v", err)
+				}
+			}
+			got, err := store.FindComparison(t.Context(), "daily")
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("FindComparison: error %v, want none (-want +got):\n%s", err, diff)
 			}
-		}
-		request := func() {
-			t.Helper()
-			if err := store.RequestComparison(ctx, "daily"); err != nil {
-				t.Fatalf("store.RequestComparison: %v", err)
-			}
-		}
-		check(inbound.Comparison{Site: "daily"})
-		one, two := members.Lease{Owner: "one", Until: time.Now().Add(time.Hour)}, members.Lease{Owner: "two", Until: time.Now().Add(time.Hour)}
-		if c, err := store.ClaimComparison(ctx, "daily", one); c != (inbound.Comparison{Site: "daily"}) || err != nil {
-			t.Errorf("ClaimComparison = %+v, %v, want c %v, no error", c, err, (inbound.Comparison{Site: "daily"}))
-		}
-		for range 2 {
-			if _, err := store.ClaimComparison(ctx, "daily", two); !errors.Is(err, members.ErrConflict) {
-				t.Errorf("claimed by two: %v", err)
-			}
-			request()
-		}
-		if c, err := store.ClaimComparison(ctx, "daily", one); c != (inbound.Comparison{Site: "daily", Requested: 2}) || err != nil {
-			t.Errorf("claimed again: %+v, %v", c, err)
-		}
-		c := inbound.Comparison{Site: "daily", LastID: "p-1", StartedAt: then, FinishedAt: later, Surplus: -3, Served: 1}
-		if err := store.SaveComparison(ctx, c, members.Lease{Owner: "one"}); err != nil {
-			t.Fatalf("store.SaveComparison: %v", err)
-		}
-		if err := store.SaveComparison(ctx, c, two); !errors.Is(err, members.ErrConflict) {
-			t.Errorf("saved by another: %v", err)
-		}
-		c.Requested = 2
-		check(c)
-		if got, err := store.ClaimComparison(ctx, "daily", two); got != c || err != nil {
-			t.Errorf("ClaimComparison = %+v, %v, want %v, no error", got, err, c)
-		}
-		if _, err := store.ClaimComparison(ctx, "weekly", one); err != nil {
-			t.Errorf("another site: %v", err)
-		}
-	})
-}
-
-// Any edge finds the comparisons that were asked for, or that an edge has not ended,
-// unless another is at them. Other sites cost nothing.
-func TestWaitingComparisons(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		store, err := NewSQL(t.Context(), db)
-		if err != nil {
-			t.Fatalf("NewSQL: %v", err)
-		}
-		ctx := t.Context()
-		save := func(c inbound.Comparison, until time.Time) {
-			t.Helper()
-			lease := members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)}
-			if _, err := store.ClaimComparison(ctx, c.Site, lease); err != nil {
-				t.Fatalf("store.ClaimComparison: %v", err)
-			}
-			lease.Until = until
-			if err := store.SaveComparison(ctx, c, lease); err != nil {
-				t.Fatalf("store.SaveComparison: %v", err)
-			}
-		}
-		save(inbound.Comparison{Site: "done", StartedAt: then, FinishedAt: later}, time.Time{})
-		save(inbound.Comparison{Site: "given up", StartedAt: later, FinishedAt: then}, time.Time{})
-		save(inbound.Comparison{Site: "of a dead edge", StartedAt: then}, time.Now().Add(-time.Second))
-		save(inbound.Comparison{Site: "under way", StartedAt: then}, time.Now().Add(time.Hour))
-		for _, site := range []string{"requested", "under way"} {
-			if err := store.RequestComparison(ctx, site); err != nil {
-				t.Fatalf("store.RequestComparison: %v", err)
-			}
-		}
-		got, err := store.WaitingComparisons(ctx)
-		if diff := cmp.Diff([]string{"given up", "of a dead edge", "requested"}, got); diff != "" || err != nil {
-			t.Errorf("WaitingComparisons: error %v, want none (-want +got):\n%s", err, diff)
-		}
-		if db.Kind != database.SQLite {
-			return
-		}
-		if plan := planOf(t, db, waitingComparisons, 0); !strings.Contains(plan, "comparisons_waiting") {
-			t.Errorf("planOf = %q, want %q in it", plan, "comparisons_waiting")
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestRemovedSitesLeaveNoMembers(t *testing.T) {
 			}
 			must(store.AddIntegration(ctx, members.Integration{Site: site, Name: "crm", Mode: members.EmailMode, KeyHash: members.HashKey(site), CreatedAt: then}))
 			must(store.ClaimWebhook(ctx, inbound.Webhook{Site: site, URL: "https://" + site, ClaimedAt: then}, ""))
-			must(store.RequestComparison(ctx, site))
+			must(store.SaveComparison(ctx, inbound.Comparison{Site: site}))
 			must(store.SaveImport(ctx, inbound.Import{Site: site, StartedAt: then}))
 			_, err := store.BeginRequest(ctx, members.Request{Site: site, Integration: "crm", Key: "k"}, time.Now())
 			must(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,7 +25,7 @@ func TestChecks(t *testing.T) {
 		const most = 3
 		check := func(key string, want bool) {
 			t.Helper()
-			if isKept, err := b.Check(t.Context(), "daily", "refreshes", key, most); isKept != want || err != nil {
+			if isKept, err := b.Check(t.Context(), "daily", "refreshes", key, time.Time{}, most); isKept != want || err != nil {
 				t.Fatalf("b.Check of %s = %t, %v, want %t", key, isKept, err, want)
 			}
 		}

@@ -149,11 +149,17 @@ func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
 	return q.enqueue(ctx, tx, t, false)
 }
 
-// Check has a task of a kind with IsCheck done soon, and once more if it is being done. It reports false if the site has
-// so many of the kind already.
-func (q *Queue) Check(ctx context.Context, site, kind, key string, most int) (bool, error) {
-	n, err := database.Affected(q.db.Write.ExecContext(ctx, checkTask, site, kind, key, mathrand.Int64(), q.now().UnixMilli(), most))
-	q.Wake(site)
+// Check has a task of a kind with IsCheck done at a time, unless it is due before, and once more if it is being done. The zero
+// time is now. It reports false if the site has so many of the kind already.
+func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time, most int) (bool, error) {
+	now := q.now()
+	if at.IsZero() {
+		at = now
+	}
+	n, err := database.Affected(q.db.Write.ExecContext(ctx, checkTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), most, now.UnixMilli()))
+	if !at.After(now) {
+		q.Wake(site)
+	}
 	return n > 0, database.Wrap("enqueueing a check", err)
 }
 

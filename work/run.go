@@ -36,6 +36,21 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
+// DoDue does what is due, once, and returns when nothing is under way any more. It is for who does not use Run.
+func (q *Queue) DoDue(ctx context.Context) error {
+	err := q.startDue(ctx)
+	for err == nil {
+		q.limiter.Wait()
+		select {
+		case <-q.wake:
+			err = q.goOn(ctx)
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
 // startDue looks for what is due at all sites, and starts it.
 func (q *Queue) startDue(ctx context.Context) error {
 	if now := q.now(); now.Sub(q.purged) >= purgeInterval {
@@ -43,6 +58,11 @@ func (q *Queue) startDue(ctx context.Context) error {
 			return database.Wrap("purging refusals", err)
 		}
 		q.purged = now
+	}
+	for _, site := range q.toProbe() {
+		if err := q.probe(ctx, site); err != nil {
+			return err
+		}
 	}
 	kinds, err := q.dueKinds(ctx)
 	if err != nil {
@@ -58,11 +78,11 @@ func (q *Queue) startDue(ctx context.Context) error {
 // goOn starts what is due at sites that were woken, and then at others, as long as there are slots.
 func (q *Queue) goOn(ctx context.Context) error {
 	q.isShort.Store(false)
-	if err := q.probe(ctx); err != nil {
-		return err
-	}
 	kinds := q.handled()
 	for site := range q.takeWoken() {
+		if err := q.probe(ctx, site); err != nil {
+			return err
+		}
 		for _, k := range kinds {
 			if _, err := q.startSite(ctx, k, site); err != nil {
 				return err
@@ -217,34 +237,45 @@ func (q *Queue) IsPersonal(kind string) bool {
 	return of == nil || of.IsPersonal
 }
 
-// probe tries one task, due or not, of each site whose breaker is open.
-func (q *Queue) probe(ctx context.Context) error {
+// toProbe lists the sites whose breaker is open, and whose platform is to be probed.
+func (q *Queue) toProbe() (sites []string) {
+	now := q.now()
 	q.mu.Lock()
-	open := maps.Clone(q.breakers)
+	defer q.mu.Unlock()
+	for site, b := range q.breakers {
+		if b.IsProbeDue(now) {
+			sites = append(sites, site)
+		}
+	}
+	return sites
+}
+
+// probe tries one task of a site, due or not, if its breaker is open.
+func (q *Queue) probe(ctx context.Context, site string) error {
+	q.mu.Lock()
+	b := q.breakers[site]
 	q.mu.Unlock()
-	for site, b := range open {
-		if !b.IsProbeDue(q.now()) {
-			continue
-		}
-		t, err := q.first(ctx, site)
-		if err != nil {
-			return err
-		}
-		if t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
-			b.Succeed()
-			continue
-		}
-		if may, isProbe := b.Begin(q.now()); !may || !isProbe {
-			continue
-		}
-		isBegun := q.begin(site, maxDue, func(ctx context.Context) {
-			defer func() { b.EndProbe(q.now()) }()
-			t.holder = ""
-			_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
-		})
-		if !isBegun {
-			b.EndProbe(q.now())
-		}
+	if b == nil || !b.IsProbeDue(q.now()) {
+		return nil
+	}
+	t, err := q.first(ctx, site)
+	if err != nil {
+		return err
+	}
+	if t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
+		b.Succeed()
+		return nil
+	}
+	if may, isProbe := b.Begin(q.now()); !may || !isProbe {
+		return nil
+	}
+	isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+		defer func() { b.EndProbe(q.now()) }()
+		t.holder = ""
+		_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
+	})
+	if !isBegun {
+		b.EndProbe(q.now())
 	}
 	return nil
 }

@@ -21,15 +21,17 @@ func (h *API) Pass(w http.ResponseWriter, r *http.Request, site *Site, next api.
 	defer cancel()
 	response := &api.BufferedResponse{ResponseWriter: w, Max: api.BufferNothing}
 	defer func() { // also when the response does not get through, for which Caddy panics
+		var noted error
 		switch response.Status {
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
-			if err := site.Inbound.CompareSoon(ctx, site.Members.Site, later...); err != nil {
-				h.Logger.Error("cannot store that members were changed in bulk", zap.Error(err))
-			}
+			noted = site.Inbound.CompareSoon(ctx, site.Members.Site, later...)
 		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // the platform may be at it
 			if site.Inbound.HasCredentials(site.Members.Site, r.Header.Get("Cookie"), r.Header.Get("Authorization")) {
-				site.Inbound.CompareLater(site.Members.Site)
+				noted = site.Inbound.CompareLater(ctx, site.Members.Site)
 			}
+		}
+		if noted != nil {
+			h.Logger.Error("cannot store that members were changed in bulk", zap.Error(noted))
 		}
 	}()
 	return next(response, r.WithContext(ctx))

@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/memberstore"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // However the response to a change of many members ends, if it was one of success, the
@@ -26,32 +27,38 @@ func TestBulkChangesStartAComparison(t *testing.T) {
 	for name, test := range map[string]struct {
 		path string
 		next api.Next
-		want int64
+		want bool
 	}{
-		"done":            {"/bulk", status(http.StatusOK), 1},
-		"done, and more":  {"/bulk", status(http.StatusAccepted), 1},
-		"done, in a body": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error { _, err := w.Write(nil); return err }, 1},
+		"done":            {"/bulk", status(http.StatusOK), true},
+		"done, and more":  {"/bulk", status(http.StatusAccepted), true},
+		"done, in a body": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error { _, err := w.Write(nil); return err }, true},
 		"done, and the answer breaks off": {"/bulk", func(w http.ResponseWriter, _ *http.Request) error {
 			w.WriteHeader(http.StatusOK)
 			panic(http.ErrAbortHandler)
-		}, 1},
-		"refused":   {"/bulk", status(http.StatusForbidden), 0},
-		"no answer": {"/bulk", func(http.ResponseWriter, *http.Request) error { return errors.New("cut off") }, 0},
-		"another":   {"/other", status(http.StatusOK), 0},
+		}, true},
+		"refused":   {"/bulk", status(http.StatusForbidden), false},
+		"no answer": {"/bulk", func(http.ResponseWriter, *http.Request) error { return errors.New("cut off") }, false},
+		"another":   {"/other", status(http.StatusOK), false},
 		"hints first": {"/bulk", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(http.StatusEarlyHints)
 			return status(404)(w, r)
-		}, 0},
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := memberstore.NewSQL(t.Context(), dbtest.SQLite(t))
+			db := dbtest.SQLite(t)
+			store, err := memberstore.NewSQL(t.Context(), db)
 			if err != nil {
 				t.Fatalf("memberstore.NewSQL: %v", err)
+			}
+			queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+			if err != nil {
+				t.Fatalf("work.New: %v", err)
 			}
 			site := &Site{
 				Members: members.New(members.Config{Site: "daily", Store: store}),
 				Inbound: inbound.New(inbound.Config{
 					Store: store, Sites: map[string]inbound.Site{"daily": {Platform: platformtest.New()}}, Logger: zap.NewNop(),
+					Work: queue,
 				}),
 			}
 			h := &API{Logger: zap.NewNop()}
@@ -61,9 +68,10 @@ func TestBulkChangesStartAComparison(t *testing.T) {
 				defer func() { _ = recover() }()
 				_ = h.Pass(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, test.path, nil), site, test.next)
 			}()
-			c, err := store.FindComparison(t.Context(), "daily")
-			if c.Requested != test.want || err != nil {
-				t.Errorf("%d comparisons requested, %v, want %d", c.Requested, err, test.want)
+			err = queue.DoDue(t.Context())
+			c, _ := store.FindComparison(t.Context(), "daily")
+			if c.FinishedAt.IsZero() == test.want || err != nil {
+				t.Errorf("compared: %+v, %v, want it: %t", c, err, test.want)
 			}
 		})
 	}

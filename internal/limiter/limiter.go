@@ -183,8 +183,15 @@ func (l *Limiter) TakenBy(key string) int {
 // slots are free.
 func (l *Limiter) Close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.isClosed = true
+	l.mu.Unlock()
+	l.Wait()
+}
+
+// Wait returns once all slots are free.
+func (l *Limiter) Wait() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for l.taken > 0 || l.waiting.Len() > 0 {
 		l.changed.Wait()
 	}

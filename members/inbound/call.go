@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
@@ -25,7 +27,7 @@ const (
 	// 60 ms.
 	maxPolls, maxSlowPolls = 12, 2
 
-	// maxBegun bounds the comparisons that have begun, and the looks for changes.
+	// maxBegun bounds the looks for changes that have begun.
 	// They take turns at their platforms, page by page.
 	maxBegun = 32
 
@@ -76,10 +78,19 @@ func (s *site) hasHung(ctx context.Context, err error, begin time.Time) bool {
 }
 
 // responded notes that the platform responds, and has done what was put off.
-func (s *site) responded() {
+func (s *site) responded(ctx context.Context) {
+	isBack := s.isFailing.Load()
+	s.noteFailing(false)
 	if s.isSilent.Swap(false) {
+		isBack = true
 		s.counts.isSlow.Store(false)
 		s.begin()
+	}
+	if !isBack {
+		return
+	}
+	if _, err := s.Work.MakeDue(ctx, s.name); err != nil {
+		s.logger().Debug("cannot make pending work due", zap.Error(err)) // each is due later
 	}
 }
 
@@ -94,5 +105,4 @@ func (s *site) endSilence() {
 func (s *site) begin() {
 	s.hasBegun.Store(true)
 	s.webhooks.ask()
-	s.compares.ask()
 }

@@ -87,9 +87,8 @@ func startWalk(after string) *walk { return &walk{at: startPaging(after)} }
 // step compares the next members and applies the differences. Pending records are
 // left to the outbox, but for the fields that are not pending.
 //
-// Some members have to be refreshed one by one, which takes time: before each,
-// renew keeps the claim to compare.
-func (s comparer) step(ctx context.Context, w *walk, renew func() error) (Compared, error) {
+// Some members have to be refreshed one by one, which takes time.
+func (s comparer) step(ctx context.Context, w *walk) (Compared, error) {
 	// The store is read first: a record that is written while the platform is
 	// asked is then of another version, and is refreshed.
 	here, err := s.Store.OnPlatform(ctx, s.name, w.at.after, rangeSize)
@@ -126,7 +125,7 @@ func (s comparer) step(ctx context.Context, w *walk, renew func() error) (Compar
 	for _, r := range slices.Concat(undone.Changed, undone.Gone, undone.Added) {
 		again = append(again, r.PlatformID)
 	}
-	if err := s.refreshEach(ctx, again, renew, &result); err != nil {
+	if err := s.refreshEach(ctx, again, &result); err != nil {
 		return Compared{}, err
 	}
 	for _, r := range undone.Added {
@@ -149,11 +148,8 @@ func emailsOf(list []members.Record) (emails []string) {
 }
 
 // refreshEach refreshes members one by one, and counts them.
-func (s comparer) refreshEach(ctx context.Context, ids []string, renew func() error, result *Compared) error {
+func (s comparer) refreshEach(ctx context.Context, ids []string, result *Compared) error {
 	for _, id := range ids {
-		if err := renew(); err != nil {
-			return err
-		}
 		err := s.refresh(ctx, id)
 		if err == nil {
 			result.Changed++
@@ -165,7 +161,7 @@ func (s comparer) refreshEach(ctx context.Context, ids []string, renew func() er
 		// The others do not wait for this one.
 		s.warnings.Warn(s.name, "cannot compare member with platform", zap.String("problem", members.ForLog(err)))
 		if errors.Is(err, errBusy) && s.Work != nil { // for a moment
-			if _, err := s.Work.Check(ctx, s.name, Refreshes, id, maxEvents); err != nil {
+			if _, err := s.Work.Check(ctx, s.name, refreshes, id, time.Time{}, maxEvents); err != nil {
 				return err
 			}
 		}

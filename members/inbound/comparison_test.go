@@ -28,19 +28,19 @@ func TestMain(m *testing.M) { wait.Goroutines(m) }
 
 // comparing is an edge that compares.
 type comparing struct {
-	*inbound.Sync
+	*membertest.Edge
 	t *testing.T
 }
 
 func newComparing(b *membertest.Bench, p platform.Platform) *comparing {
 	site := inbound.Site{Platform: p, Reconcile: 6 * time.Hour}
-	return &comparing{b.NewEdge(site, time.Minute).Sync, b.T}
+	return &comparing{b.NewEdge(site, time.Minute), b.T}
 }
 
 // look compares if a comparison is due.
 func (c *comparing) look() {
 	c.t.Helper()
-	if err := c.CompareIfDue(c.t.Context(), membertest.Site); err != nil {
+	if err := c.Sync.CompareIfDue(c.t.Context(), membertest.Site); err != nil {
 		c.t.Errorf("error %v, want none", err)
 	}
 }
@@ -48,7 +48,7 @@ func (c *comparing) look() {
 // soon asks for a comparison.
 func (c *comparing) soon(later ...time.Duration) {
 	c.t.Helper()
-	if err := c.CompareSoon(c.t.Context(), membertest.Site, later...); err != nil {
+	if err := c.Sync.CompareSoon(c.t.Context(), membertest.Site, later...); err != nil {
 		c.t.Fatalf("error %v, want none", err)
 	}
 }
@@ -256,8 +256,9 @@ func TestCompareIsResumed(t *testing.T) {
 				return nil
 			})
 			defer b.Platform.Fix()
-			if err := one.CompareIfDue(ctx, membertest.Site); err == nil {
-				t.Error("CompareIfDue: got no error, want it interrupted")
+			two.soon()
+			if a, err := one.Work.Sync(ctx, membertest.Site, inbound.ComparisonKind, ""); err == nil {
+				t.Errorf("comparing: got %v, want it interrupted", a.Outcome)
 			}
 		}
 		cut(2)
@@ -269,20 +270,6 @@ func TestCompareIsResumed(t *testing.T) {
 		}
 		same(b)
 
-		// An edge that has the lease, and does nothing.
-		two.soon()
-		lease := members.Lease{Owner: "three", Until: time.Now().Add(time.Hour)}
-		if _, err := b.Store.ClaimComparison(t.Context(), "daily", lease); err != nil {
-			t.Fatalf("error %v, want none", err)
-		}
-		if pages := lists(b, two.look); pages != 0 {
-			t.Errorf("two edges compare: %d pages", pages)
-		}
-		lease.Until = time.Time{}
-		if err := b.Store.SaveComparison(t.Context(), inbound.Comparison{Site: "daily"}, lease); err != nil {
-			t.Fatalf("error %v, want none", err)
-		}
-
 		// A request after the first page.
 		asked := false
 		pages := 0
@@ -291,15 +278,16 @@ func TestCompareIsResumed(t *testing.T) {
 				if pages++; pages == 2 && !asked {
 					asked = true
 					b.Platform.Members["q-0"] = platform.Member{ID: "q-0", Email: "m0@example.com", Status: "free", Name: "Late"}
-					return two.CompareSoon(t.Context(), membertest.Site)
+					return two.Sync.CompareSoon(t.Context(), membertest.Site)
 				}
 			}
 			return nil
 		})
+		one.soon()
 		one.look()
 		b.Platform.Fix()
-		if pages := lists(b, one.look); pages != 4 {
-			t.Errorf("the requested comparison read %d pages, want 4", pages)
+		if pages != 8 {
+			t.Errorf("the comparison and the requested one read %d pages, want 4 each", pages)
 		}
 		same(b)
 	})
@@ -365,7 +353,7 @@ func TestCompareWithOneFailure(t *testing.T) {
 		t.Errorf("%d differ from the platform, want 1", different)
 	}
 	for id := range b.Platform.Members {
-		if again, err := b.Refreshed(t.Context(), id); err != nil || again.Task.Key != "" {
+		if again, err := b.Work.Sync(t.Context(), membertest.Site, inbound.RefreshKind, id); err != nil || again.Task.Key != "" {
 			t.Errorf("%s is read again soon, with error %v, want only with the next comparison", id, err)
 		}
 	}
@@ -377,11 +365,13 @@ func TestCompareWithOneFailure(t *testing.T) {
 // Strangers can cause one comparison every few minutes at most.
 func TestCompareLaterOnce(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	edge := &comparing{b.Sync, t} // it compares on request only
+	edge := &comparing{b.Edge, t} // it compares on request only
 	var compared []int
 	for minute := range 20 {
 		for range 100 {
-			edge.CompareLater(membertest.Site)
+			if err := edge.Sync.CompareLater(t.Context(), membertest.Site); err != nil {
+				t.Fatalf("edge.Sync.CompareLater: %v", err)
+			}
 		}
 		if lists(b, edge.look) > 0 {
 			compared = append(compared, minute)
@@ -448,7 +438,7 @@ func TestCompareWhenTheCountIsOdd(t *testing.T) {
 // The platform may go on after its response, so the members are compared again later.
 func TestCompareLater(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	edge := &comparing{b.Sync, t} // it compares on request only
+	edge := &comparing{b.Edge, t} // it compares on request only
 	if pages := lists(b, edge.look); pages != 0 {
 		t.Errorf("compared without a request: %d pages", pages)
 	}
@@ -463,10 +453,18 @@ func TestCompareLater(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 1, 5}, compared); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for range 2 * inbound.MaxAlarms {
-		edge.AddAlarm(membertest.Site, b.Now)
+	edge.look()
+	for i := range 2 * inbound.MaxLater {
+		edge.soon(time.Duration(1+i) * time.Minute)
 	}
-	if n := edge.Alarms(membertest.Site); n != inbound.MaxAlarms {
-		t.Errorf("%d alarms are kept, want %d", n, inbound.MaxAlarms)
+	n := 0
+	for range 3 * inbound.MaxLater {
+		if lists(b, edge.look) > 0 {
+			n++
+		}
+		b.Now = b.Now.Add(time.Minute)
+	}
+	if n != inbound.MaxLater {
+		t.Errorf("compared %d times, want %d at most", n, inbound.MaxLater)
 	}
 }

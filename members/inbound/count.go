@@ -37,6 +37,9 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
+	if err == nil && !s.isSilent.Load() {
+		err = s.plan(ctx)
+	}
 	if err != nil && !s.isOver.Load() && !isEnding(ctx) {
 		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
@@ -86,8 +89,7 @@ func (s comparer) checkCount(ctx context.Context) error {
 		return err
 	}
 	if isOdd {
-		s.isOdd.Store(true)
-		s.compares.ask()
+		return s.compareAt(ctx, "", time.Time{})
 	}
 	return nil
 }
@@ -112,7 +114,9 @@ func (s comparer) countThere(ctx context.Context) (int, platform.Member, error) 
 	there, latest, err := s.Platform.Count(bounded)
 	if !isEnding(ctx) {
 		s.Contacts.Note(s.name, err)
-		s.noteFailing(err != nil)
+		if err != nil {
+			s.noteFailing(true)
+		}
 	}
 	if s.hasHung(ctx, err, begin) {
 		s.count.silence = min(max(2*s.count.silence, countInterval), longestSilence)
@@ -123,7 +127,7 @@ func (s comparer) countThere(ctx context.Context) (int, platform.Member, error) 
 		s.judge(ctx, err, begin)
 		return 0, latest, err
 	}
-	s.responded()
+	s.responded(ctx)
 	return there, latest, nil
 }
 

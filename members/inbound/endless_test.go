@@ -77,13 +77,16 @@ func TestCatchUpOnMany(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &other{idle: newIdle(), changed: test.changed}
-			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
 			s.Put("daily", inbound.Site{Platform: &listed{members: test.listed}, WebhookURL: "https://edge/webhooks"})
 			if err := s.CatchUpSince(t.Context(), "daily", time.Now()); err != nil {
 				t.Fatalf("CatchUpSince: %v", err)
 			}
-			if got := store.comparison("daily").Requested > 0; got != test.want {
-				t.Errorf("a comparison is requested: %t, want %t", got, test.want)
+			if err := s.Work.DoDue(t.Context()); err != nil {
+				t.Fatalf("s.Work.DoDue: %v", err)
+			}
+			if got := !store.comparison("daily").StartedAt.IsZero(); got != test.want {
+				t.Errorf("compared: %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -96,7 +99,7 @@ func TestEndlessLists(t *testing.T) {
 	const endlessSites, others = 60, 10
 	synctest.Test(t, func(t *testing.T) {
 		c := newPlatforms()
-		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop()})
+		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: newWork(t)})
 		var hostile []*endless
 		for i := range endlessSites + others {
 			site := inbound.Site{WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour}

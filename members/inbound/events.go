@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -13,9 +14,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// Refreshes is the kind of work that refreshes members of whom webhook events have told. Its keys are the platform's
+// refreshes is the kind of work that refreshes members of whom webhook events have told. Its keys are the platform's
 // IDs.
-const Refreshes = "refreshes"
+const refreshes = "refreshes"
 
 const (
 	// refreshAttempts is after how many failures, some 13 minutes, all members are compared instead of refreshing one: the
@@ -26,17 +27,16 @@ const (
 	maxEvents = 10_000
 )
 
-// Kind is how members of events are refreshed.
-func (s *Sync) Kind() work.Kind {
-	return work.Kind{
-		Name: Refreshes, Timeout: members.StoreTimeout + 2*s.Timeout, IsCheck: true, Do: s.refreshDue,
-		Platform: func(site string) any {
-			if found, ok := s.find(site); ok {
-				return found.Platform
-			}
-			return nil
-		},
+// handle has members of events refreshed, and all members compared.
+func (s *Sync) handle(queue *work.Queue) {
+	of := func(site string) any {
+		if found, ok := s.find(site); ok {
+			return found.Platform
+		}
+		return nil
 	}
+	queue.Handle(work.Kind{Name: refreshes, Timeout: members.StoreTimeout + 2*s.Timeout, IsCheck: true, Platform: of, Do: s.refreshDue})
+	queue.Handle(work.Kind{Name: comparisons, Timeout: 2 * compareTurn, IsCheck: true, IsSerial: true, Most: maxComparisons, Platform: of, Do: s.compareDue})
 }
 
 // ErrGone means that the platform sends webhook events to an address that is no
@@ -83,7 +83,7 @@ func (s *Sync) Receive(ctx context.Context, site, url string, header func(name s
 	if id == "" {
 		return nil // it was a test
 	}
-	isKept, err := s.Work.Check(ctx, site, Refreshes, id, maxEvents)
+	isKept, err := s.Work.Check(ctx, site, refreshes, id, time.Time{}, maxEvents)
 	if err == nil && !isKept {
 		err = ErrTooMany
 	}
@@ -114,7 +114,9 @@ func (s *Sync) refreshDue(ctx context.Context, t work.Task) work.Result {
 		return work.Result{Outcome: work.Done}
 	case t.Attempts+1 >= refreshAttempts:
 		s.warnings.Warn(t.Site, "gave up refreshing changed member, all are compared instead", zap.String("problem", members.ForLog(err)))
-		s.CompareLater(t.Site)
+		if err := s.CompareLater(ctx, t.Site); err != nil {
+			break
+		}
 		return work.Result{Outcome: work.Done, IsUnasked: true}
 	case ctx.Err() == nil:
 		s.warnings.Warn(t.Site, "cannot refresh changed member", zap.String("problem", members.ForLog(err)))

@@ -10,7 +10,9 @@ import (
 const (
 	RangeSize       = rangeSize
 	CountInterval   = countInterval
-	MaxAlarms       = maxAlarms
+	MaxLater        = maxLater
+	ComparisonKind  = comparisons
+	RefreshKind     = refreshes
 	RefreshAttempts = refreshAttempts
 	RegistrationTTL = registrationTTL
 	ClaimTimeout    = claimTimeout
@@ -19,13 +21,16 @@ const (
 	MaxAtOnce       = maxCalls + maxSlowCalls + maxPolls + maxSlowPolls + maxCounts + maxSlowCounts
 )
 
+// CompareIfDue does what is due of a site's comparisons, and the other work that is due.
 func (s *Sync) CompareIfDue(ctx context.Context, site string) error {
-	s.askWaiting(ctx)
-	if err := (comparer{s.site(site)}).checkCount(ctx); err != nil {
+	of := comparer{s.site(site)}
+	if err := of.checkCount(ctx); err != nil {
 		return err
 	}
-	_, err := (comparer{s.site(site)}).compareIfDue(ctx)
-	return err
+	if err := of.plan(ctx); err != nil {
+		return err
+	}
+	return s.Work.DoDue(ctx)
 }
 
 func (s *Sync) Count(ctx context.Context, site string) error {
@@ -49,10 +54,6 @@ func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) e
 }
 
 func (s *Sync) EndSilence(site string) { s.site(site).endSilence() }
-
-func (s *Sync) AddAlarm(site string, when time.Time) { s.site(site).later.add(when) }
-
-func (s *Sync) Alarms(site string) int { return len(s.site(site).later.times) }
 
 func (s *Sync) site(name string) *site {
 	found, _ := s.find(name)

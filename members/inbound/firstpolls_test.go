@@ -43,11 +43,11 @@ func TestFirstPollsAreShared(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
 		var processes []*inbound.Sync
 		for range 3 {
-			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
 			processes = append(processes, s)
 			for i := range sites {
 				p := &empty{platforms: c, site: siteName(i)}
-				s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+				s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks"})
 			}
 		}
 		for i := range sites {
@@ -82,9 +82,9 @@ func TestFirstPollsAreShared(t *testing.T) {
 func TestActiveSitesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
 		put := func(name string) {
-			s.Put(name, inbound.Site{Platform: &empty{platforms: c, site: name}, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+			s.Put(name, inbound.Site{Platform: &empty{platforms: c, site: name}, WebhookURL: "https://edge/webhooks"})
 		}
 		for i := range 10_000 {
 			put(siteName(i))
@@ -113,13 +113,13 @@ func TestActiveSitesThatHang(t *testing.T) {
 	const sites, hanging = 11_000, 1000
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
 		put := func(i int) {
 			p := &empty{platforms: c, site: siteName(i)}
 			if i < hanging {
 				p.hangs = func() bool { return true }
 			}
-			s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+			s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks"})
 		}
 		for i := range sites {
 			put(i)
@@ -146,7 +146,7 @@ func TestActiveSitesThatHang(t *testing.T) {
 
 // What a program asks for is polled before all others.
 func TestPollSoon(t *testing.T) {
-	many(t, 10_000, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
+	many(t, 10_000, 0, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
 		<-time.After(time.Second)
 		last := ""
 		for i := range 10_000 {

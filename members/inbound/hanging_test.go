@@ -22,7 +22,7 @@ func TestManyHangingPlatforms(t *testing.T) {
 			return i < hanging && !isMended
 		}
 	}
-	many(t, sites, hangs, func(s *inbound.Sync, store *idle, c *platforms) {
+	many(t, sites, 6*time.Hour, hangs, func(s *inbound.Sync, store *idle, c *platforms) {
 		begin := time.Now()
 		<-time.After(10 * time.Minute)
 		for _, method := range []string{"list", "changes", "subscribe"} {
@@ -63,7 +63,7 @@ func TestRecoveryBesideManyThatHang(t *testing.T) {
 	site := siteName(hanging)
 	var hangsToo atomic.Bool
 	hangs := func(i int) func() bool { return func() bool { return i < hanging || hangsToo.Load() } }
-	many(t, sites, hangs, func(s *inbound.Sync, store *idle, _ *platforms) {
+	many(t, sites, 6*time.Hour, hangs, func(s *inbound.Sync, store *idle, _ *platforms) {
 		<-time.After(2 * time.Hour)
 		hangsToo.Store(true)
 		<-time.After(2 * time.Minute)
@@ -107,7 +107,7 @@ func TestFirstPollsBesideManyThatHang(t *testing.T) {
 			others[siteName(i)] = true
 		}
 	}
-	many(t, sites, hangs, func(s *inbound.Sync, store *idle, c *platforms) {
+	many(t, sites, 0, hangs, func(s *inbound.Sync, store *idle, c *platforms) {
 		store.query(func() {
 			for i := range sites {
 				store.known(siteName(i))

@@ -31,7 +31,7 @@ func (s *site) importAll(ctx context.Context, imports Imports, anew bool, progre
 		return total, err
 	}
 	for w := startWalk(state.LastID); ; {
-		step, err := comparer{s}.step(ctx, w, func() error { return nil })
+		step, err := comparer{s}.step(ctx, w)
 		if err != nil {
 			return total, err
 		}

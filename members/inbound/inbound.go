@@ -35,9 +35,11 @@ func New(cfg Config) *Sync {
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
 		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowPolls, slowCall),
 		counting: limiter.NewBulkhead(maxCounts, maxSlowCounts, slowCount),
-		polling:  limiter.NewBulkhead(maxBegun, 0, 0), comparing: limiter.NewBulkhead(maxBegun, 0, 0),
+		polling:  limiter.NewBulkhead(maxBegun, 0, 0),
 	}
-	s.schedule.add(s.askWaiting, cfg.Now(), nil)
+	if cfg.Work != nil {
+		s.handle(cfg.Work)
+	}
 	s.nextPoll = s.schedule.add(s.pollNext, time.Time{}, nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
 		s.Put(name, cfg.Sites[name])
@@ -47,21 +49,16 @@ func New(cfg Config) *Sync {
 }
 
 // Put adds a site, or puts it in place of the one with its name. What is being done
-// for that one comes to an end soon. The comparisons that were asked for are the new one's.
+// for that one comes to an end soon.
 func (s *Sync) Put(name string, put Site) {
-	added := &site{Sync: s, Site: put, name: name, compareBy: newOwner(), spread: mathrand.Float64()}
+	added := &site{Sync: s, Site: put, name: name, spread: mathrand.Float64()}
+	added.removed, added.remove = context.WithCancel(context.Background())
 	if added.Since.IsZero() {
 		added.Since = s.Now()
 	}
 	s.mu.Lock()
 	old := s.sites[name]
-	if old == nil {
-		added.later = new(alarms)
-	} else {
-		added.later = old.later
-	}
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
-	added.compares = s.schedule.add(comparer{added}.compareDue, time.Time{}, s.comparing)
 	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.counting) // begins the others
 	s.firstPolls.add(added)
 	s.nextPoll.ask()
@@ -87,7 +84,10 @@ func (s *Sync) Remove(name string) {
 func (s *site) end(cutOff bool) {
 	s.isOver.Store(true)
 	s.noteFailing(false)
-	for _, t := range []*task{s.webhooks, s.counts, s.compares} {
+	if cutOff {
+		s.remove()
+	}
+	for _, t := range []*task{s.webhooks, s.counts} {
 		t.finish(cutOff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,10 +14,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // idle is a store in memory of sites without members, for a process in a bubble of
@@ -27,13 +30,12 @@ type idle struct {
 	mu          sync.Mutex
 	queries     int
 	comparisons map[string]inbound.Comparison
-	leases      map[string]members.Lease
 	webhooks    map[string]inbound.Webhook
 }
 
 func newIdle() *idle {
 	return &idle{
-		comparisons: make(map[string]inbound.Comparison), leases: make(map[string]members.Lease), webhooks: make(map[string]inbound.Webhook),
+		comparisons: make(map[string]inbound.Comparison), webhooks: make(map[string]inbound.Webhook),
 	}
 }
 
@@ -65,43 +67,8 @@ func (s *idle) FindComparison(_ context.Context, site string) (c inbound.Compari
 	return c, nil
 }
 
-func (s *idle) RequestComparison(_ context.Context, site string) error {
-	s.query(func() {
-		c := s.comparison(site)
-		c.Requested++
-		s.comparisons[site] = c
-	})
-	return nil
-}
-
-func (s *idle) WaitingComparisons(context.Context) (sites []string, err error) {
-	s.query(func() {
-		for site, c := range s.comparisons {
-			if (c.Requested > c.Served || c.FinishedAt.Before(c.StartedAt)) && !s.leases[site].Until.After(time.Now()) {
-				sites = append(sites, site)
-			}
-		}
-	})
-	return sites, nil
-}
-
-func (s *idle) ClaimComparison(_ context.Context, site string, lease members.Lease) (c inbound.Comparison, err error) {
-	s.query(func() {
-		if old := s.leases[site]; old.Owner != lease.Owner && old.Until.After(time.Now()) {
-			err = members.ErrConflict
-			return
-		}
-		s.leases[site] = lease
-		c = s.comparison(site)
-	})
-	return c, err
-}
-
-func (s *idle) SaveComparison(_ context.Context, c inbound.Comparison, lease members.Lease) error {
-	s.query(func() {
-		c.Requested = s.comparisons[c.Site].Requested
-		s.comparisons[c.Site], s.leases[c.Site] = c, lease
-	})
+func (s *idle) SaveComparison(_ context.Context, c inbound.Comparison) error {
+	s.query(func() { s.comparisons[c.Site] = c })
 	return nil
 }
 
@@ -270,16 +237,16 @@ func (p *empty) Subscribe(ctx context.Context, _ string) error { return p.do(ctx
 func (*empty) Identity() string { return "empty" }
 
 // many runs a process with many sites in a bubble of time.
-func many(t *testing.T, sites int, hangs func(i int) func() bool, do func(*inbound.Sync, *idle, *platforms)) {
+func many(t *testing.T, sites int, reconcile time.Duration, hangs func(i int) func() bool, do func(*inbound.Sync, *idle, *platforms)) {
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
 		for i := range sites {
 			p := &empty{platforms: c, site: siteName(i)}
 			if hangs != nil {
 				p.hangs = hangs(i)
 			}
-			s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
+			s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: reconcile})
 		}
 		stop := start(t, s)
 		do(s, store, c)
@@ -287,16 +254,35 @@ func many(t *testing.T, sites int, hangs func(i int) func() bool, do func(*inbou
 	})
 }
 
+// newWork makes a queue in a bubble of time.
+func newWork(t *testing.T) *work.Queue {
+	t.Helper()
+	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(t.TempDir(), "work.db"))
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("db.Close: %v", err)
+		}
+	})
+	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatalf("work.New: %v", err)
+	}
+	return queue
+}
+
 func siteName(i int) string { return fmt.Sprintf("site%05d", i) }
 
 func all(string) bool { return true }
 
-// 10,000 sites do not load the store or the machine: their first polls are spread, and
+// 7,000 sites do not load the store or the machine: their first polls are spread, and
 // an idle process hardly asks the store.
 func TestManyIdleSites(t *testing.T) {
 	lineartest.Volume(t)
-	const sites = 10_000
-	many(t, sites, nil, func(_ *inbound.Sync, store *idle, c *platforms) {
+	const sites = 7_000
+	many(t, sites, 6*time.Hour, nil, func(_ *inbound.Sync, store *idle, c *platforms) {
 		begin := time.Now()
 		<-time.After(time.Minute)
 		if n, most := len(c.at("list", all)), inbound.MaxCalls*60*20; n > most { // of 50 ms each
@@ -330,7 +316,7 @@ func TestManyIdleSites(t *testing.T) {
 // Comparisons do not come at once for all sites, although all began at once.
 func TestComparisonsAreSpread(t *testing.T) {
 	const sites = 40
-	many(t, sites, nil, func(_ *inbound.Sync, _ *idle, c *platforms) {
+	many(t, sites, 6*time.Hour, nil, func(_ *inbound.Sync, _ *idle, c *platforms) {
 		<-time.After(24 * time.Hour)
 		c.count("list")
 		var total, most int
@@ -348,7 +334,7 @@ func TestComparisonsAreSpread(t *testing.T) {
 // Webhooks are registered each day, and changes asked for each hour.
 func TestWebhooksEachDay(t *testing.T) {
 	const sites = 10
-	many(t, sites, nil, func(_ *inbound.Sync, _ *idle, c *platforms) {
+	many(t, sites, 6*time.Hour, nil, func(_ *inbound.Sync, _ *idle, c *platforms) {
 		<-time.After(24*time.Hour + time.Minute)
 		if n := c.count("subscribe"); n != 2*sites {
 			t.Errorf("%d registrations, want two for each site", n)
@@ -365,7 +351,7 @@ func TestFailuresAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
 		p := &empty{platforms: c, site: "daily", fails: true}
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop()})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
 		s.Put("daily", inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
 		stop := start(t, s)
 		defer stop()
@@ -387,33 +373,32 @@ func TestFailuresAreRetried(t *testing.T) {
 }
 
 // A process with few sites compares them as soon as it starts, and sees within seconds
-// what another process was asked for or has left undone.
+// what another process was asked for.
 func TestFewSites(t *testing.T) {
-	many(t, 20, nil, func(_ *inbound.Sync, store *idle, c *platforms) {
+	many(t, 20, 6*time.Hour, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
 		<-time.After(3 * time.Second)
 		if n := len(c.at("list", all)); n != 20 {
 			t.Errorf("%d of 20 sites are compared in 3 seconds", n)
 		}
 		<-time.After(time.Minute)
 		c.count("list")
-		store.mu.Lock()
-		requested, undone := store.comparison(siteName(3)), store.comparison(siteName(4))
-		requested.Requested++
-		undone.StartedAt = time.Now()
-		store.comparisons[siteName(3)], store.comparisons[siteName(4)] = requested, undone
-		store.mu.Unlock()
+		if _, err := s.Work.Check(context.WithoutCancel(t.Context()), siteName(3), inbound.ComparisonKind, "", time.Time{}, 100); err != nil { // as another process does
+			t.Fatalf("asking for a comparison: %v", err)
+		}
 		<-time.After(6 * time.Second)
-		if n := c.count("list"); n != 2 {
-			t.Errorf("%d comparisons, want those of the 2 sites", n)
+		if n := c.count("list"); n != 1 {
+			t.Errorf("%d comparisons, want one of the site", n)
 		}
 	})
 }
 
 // A comparison that was asked for before a site was replaced is made after it.
 func TestComparisonsOfAReplacedSite(t *testing.T) {
-	many(t, 1, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
+	many(t, 1, 6*time.Hour, nil, func(s *inbound.Sync, _ *idle, c *platforms) {
 		<-time.After(time.Minute)
-		s.CompareLater(siteName(0))
+		if err := s.CompareLater(t.Context(), siteName(0)); err != nil {
+			t.Fatalf("s.CompareLater: %v", err)
+		}
 		s.Put(siteName(0), inbound.Site{Platform: &empty{platforms: c, site: siteName(0)}, Reconcile: 6 * time.Hour})
 		c.count("list")
 		for after, want := range []int{0, 0, 0, 0, 0, 1, 0} { // minutes

@@ -38,7 +38,7 @@ func (a *asked) of(b *membertest.Bench) {
 // refreshed does the work of an event, and fails unless it has an outcome.
 func refreshed(b *membertest.Bench, id string, want work.Outcome) {
 	b.T.Helper()
-	if got, err := b.Refreshed(b.T.Context(), id); err != nil || got.Outcome != want {
+	if got, err := b.Work.Sync(b.T.Context(), membertest.Site, inbound.RefreshKind, id); err != nil || got.Outcome != want {
 		b.T.Fatalf("refreshing %s: got %v, %v, want outcome %v", id, got.Outcome, err, want)
 	}
 }

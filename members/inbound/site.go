@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,7 @@ type Config struct {
 	Sites  map[string]Site // by name, those that there are at first
 	Logger *zap.Logger
 
-	// Work refreshes members of whom webhook events have told. It has to handle Kind. Nil where no events arrive.
+	// Work refreshes members of whom webhook events have told, and compares all. Nil for a Sync that does not run.
 	Work *work.Queue
 
 	// Timeout bounds how long a caller waits for the platform. Default: 5
@@ -69,11 +70,10 @@ type Sync struct {
 	schedule *schedule
 	warnings *warnings.Log
 
-	calls     *limiter.Bulkhead // what is done at platforms, but for counts, polls and the refreshes of events
-	polls     *limiter.Bulkhead // what asks platforms for little, such as a page of changes
-	counting  *limiter.Bulkhead
-	polling   *limiter.Bulkhead // tasks webhooks that have begun
-	comparing *limiter.Bulkhead // tasks compares that have begun
+	calls    *limiter.Bulkhead // what is done at platforms, but for counts, polls and the refreshes of events
+	polls    *limiter.Bulkhead // what asks platforms for little, such as a page of changes
+	counting *limiter.Bulkhead
+	polling  *limiter.Bulkhead // tasks webhooks that have begun
 
 	mu    sync.RWMutex
 	sites map[string]*site
@@ -97,23 +97,20 @@ type site struct {
 
 	webhooks *task // registers the webhook, and asks for changes
 	counts   *task // asks how many members there are
-	compares *task // compares all members when that is due
 
 	// isSilent means that the platform had no response for long. Then the task counts
 	// alone asks it, until it responds.
 	isSilent atomic.Bool
 
-	isFailing   atomic.Bool    // its last count failed
-	spread      float64        // from 0 to 1, so that what recurs does not come at once for all sites
-	later       *alarms        // when comparisons are to be requested
-	isRequested atomic.Bool    // that a comparison is, as far as this process knows
-	isOdd       atomic.Bool    // the number of members, so they are to be compared
-	count       counting       // by the task counts
-	compared    lastComparison // by the task compares
-	applied     applied        // by the task compares
-	took        time.Duration  // by the task compares, its turns until it rests
-	webhook     registered     // by the task webhooks
-	compareBy   members.Lease
+	isFailing atomic.Bool // its last count failed
+	spread    float64     // from 0 to 1, so that what recurs does not come at once for all sites
+	count     counting    // by the task counts
+	applied   applied     // by the comparison
+	webhook   registered  // by the task webhooks
+	isPlanned atomic.Bool // that members are compared from time to time
+
+	removed context.Context // is done once the site is
+	remove  func()
 }
 
 // errOver means that a site was removed or replaced while something was done for it.
@@ -158,12 +155,6 @@ type counting struct {
 type version struct {
 	id        string
 	updatedAt time.Time
-}
-
-// lastComparison is what is known of the last comparison.
-type lastComparison struct {
-	isKnown bool
-	next    time.Time // when the next one is due
 }
 
 // applied counts what this process has applied of the comparison under way.

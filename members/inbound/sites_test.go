@@ -24,8 +24,11 @@ func start(t *testing.T, s *inbound.Sync) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
+		defer close(done)
+		var working sync.WaitGroup
+		defer working.Wait()
+		working.Go(func() { s.Work.Run(ctx) })
 		s.Run(ctx)
-		close(done)
 	}()
 	return func() {
 		cancel()
@@ -65,7 +68,7 @@ func known(b *membertest.Bench, emails ...string) {
 func TestPutAndRemove(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
-	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop()})
+	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop(), Work: b.Work})
 	stop := start(t, sync)
 	defer stop()
 	if err := send(sync, membertest.Site, "p-1"); !errors.Is(err, inbound.ErrGone) {
@@ -97,7 +100,7 @@ func TestRemoveCutsOff(t *testing.T) {
 	endless := platformtest.New()
 	begun, _ := endless.Hold("list")
 	sync := inbound.New(inbound.Config{
-		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour,
+		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour, Work: b.Work,
 		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless, Reconcile: time.Hour}},
 	})
 	stop := start(t, sync)
@@ -128,7 +131,9 @@ func TestSitesChangeWhileRunning(t *testing.T) {
 				_ = send(s, name, "p-1")
 				s.HasCredentials(name, "", "")
 				s.ChangesInBulk(name, "POST", "/")
-				s.CompareLater(name)
+				if err := s.CompareLater(t.Context(), name); err != nil {
+					t.Errorf("s.CompareLater: %v", err)
+				}
 				if err := s.CompareSoon(t.Context(), name, time.Minute); err != nil {
 					t.Errorf("error %v, want none", err)
 				}

@@ -77,7 +77,7 @@ func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newPlatforms()
-				s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop()})
+				s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: newWork(t)})
 				put := func(i int, p platform.Platform) {
 					s.Put(siteName(i), inbound.Site{WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour, Platform: p})
 				}

@@ -62,10 +62,6 @@ type Comparison struct {
 
 	FinishedAt time.Time // of the last one; zero before
 	Surplus    int       // the platform's members that were not kept, so far
-
-	// Requested counts the requests for a comparison, and Served those that were
-	// made before this one started.
-	Requested, Served int64
 }
 
 // Comparisons keeps one comparison for each site, and applies its differences.
@@ -74,21 +70,8 @@ type Comparisons interface {
 	// none yet.
 	FindComparison(ctx context.Context, site string) (Comparison, error)
 
-	// RequestComparison asks for a comparison that starts after now.
-	RequestComparison(ctx context.Context, site string) error
-
-	// ClaimComparison makes the lease's owner the only one who compares the site,
-	// until it saves with a lease that is over. Errors: ErrConflict, while there
-	// is another.
-	ClaimComparison(ctx context.Context, site string, lease members.Lease) (Comparison, error)
-
-	// SaveComparison notes how far the owner of the lease is, and until when it
-	// goes on. Requested is not saved. Errors: ErrConflict, if another owns it.
-	SaveComparison(ctx context.Context, c Comparison, lease members.Lease) error
-
-	// WaitingComparisons lists the sites, of all in the store, whose comparison was
-	// requested, or begun and not ended, and that nobody compares.
-	WaitingComparisons(ctx context.Context) ([]string, error)
+	// SaveComparison notes how far it is.
+	SaveComparison(ctx context.Context, c Comparison) error
 
 	// OnPlatform lists records of a site that have a PlatformID, tombstones too, in its
 	// order, those after an ID.

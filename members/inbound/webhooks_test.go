@@ -164,7 +164,6 @@ func TestChangesWithoutEvents(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	core, logs := observer.New(zap.WarnLevel)
 	sync := inbound.New(inbound.Config{Store: b.Store, Sites: map[string]inbound.Site{membertest.Site: withWebhooks(b)}, Logger: zap.New(core), Now: b.Clock, Work: b.Work})
-	b.Work.Handle(sync.Kind())
 	lists := 0
 	b.Platform.Before = func(_ context.Context, call string) error {
 		if strings.HasPrefix(call, "list") {

@@ -2,7 +2,6 @@
 package membertest
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -103,7 +102,6 @@ func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 			Deleted: b.tellDeleted, Work: queue,
 		}),
 	}
-	queue.Handle(e.Sync.Kind())
 	e.Service = members.New(members.Config{
 		Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Integrations: b.Store, Timeout: timeout, Now: now,
 	})
@@ -172,11 +170,6 @@ func (b *Bench) Refresh(id string) {
 	if err := b.Sync.Refresh(b.T.Context(), Site, id); err != nil {
 		b.T.Fatalf("b.Sync.Refresh: %v", err)
 	}
-}
-
-// Refreshed does the work of a webhook event about a member of the platform, whether or not it is due.
-func (e *Edge) Refreshed(ctx context.Context, id string) (work.Attempt, error) {
-	return e.Work.Sync(ctx, Site, inbound.Refreshes, id)
 }
 
 // Pending counts the pending records.
