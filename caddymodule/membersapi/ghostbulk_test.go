@@ -15,7 +15,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
-	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/platform/ghost"
 )
@@ -214,15 +213,6 @@ func TestStaffChangeManyAtOnce(t *testing.T) {
 // Requests that Ghost refuses cause nothing, and so do all others.
 func TestWhatIsNoBulkChangePassesUnseen(t *testing.T) {
 	e := startBulkEdge(t)
-	db := edgetest.OpenStore(t, e.source)
-	var before inbound.Comparison
-	wait.Until(t, func() string {
-		var err error
-		if before, err = db.FindComparison(t.Context(), "daily"); err != nil || before.FinishedAt.IsZero() {
-			return fmt.Sprintf("the first comparison is %+v, %v", before, err)
-		}
-		return ""
-	})
 	stranger := func(method, path string) {
 		if response := e.Do(method, "/ghost/api/admin"+path, "Origin", e.Base); response.Status < 400 {
 			t.Errorf("%s %s: got %v, want status of at least 400", method, path, response)
@@ -232,7 +222,8 @@ func TestWhatIsNoBulkChangePassesUnseen(t *testing.T) {
 	stranger("DELETE", "/members/?all=true")
 	stranger("POST", "/members/upload/")
 	e.json("GET", "/members/?limit=1", "")
-	if c, err := db.FindComparison(t.Context(), "daily"); err != nil || c != before {
-		t.Errorf("FindComparison = %+v, %v, want %+v, since nothing was to be compared again", c, err, before)
+	db := edgetest.OpenStore(t, e.source)
+	if c, err := db.FindComparison(t.Context(), "daily"); err != nil || !c.StartedAt.IsZero() {
+		t.Errorf("FindComparison = %+v, %v, want none, since nothing was to be compared", c, err)
 	}
 }

@@ -45,7 +45,7 @@ func TestPublishWhileGhostHangs(t *testing.T) {
 	}
 	h.Ghost.Fix()
 	wait.Until(t, func() string {
-		h.Work.Wake()
+		h.Work.Wake("daily")
 		if now := h.event(e.ID); now.Pending != nil || now.Post.ID == "" {
 			return "the event is not at Ghost"
 		}
@@ -75,7 +75,7 @@ func TestChooseWhileGhostHangs(t *testing.T) {
 	}
 	h.Ghost.Fix()
 	wait.Until(t, func() string {
-		h.Work.Wake()
+		h.Work.Wake("daily")
 		if diff := cmp.Diff([]string{"3"}, h.Ghost.PostsByTag()["#lead"]); diff != "" {
 			return diff
 		}
