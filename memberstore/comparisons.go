@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/members"
@@ -12,10 +13,19 @@ import (
 )
 
 const (
-	findComparison = `SELECT last_id, started_at, finished_at, surplus FROM comparisons WHERE site = $1`
+	// Column requested was a number before it was a time, which served and the owner go with: the release before this one takes
+	// a comparison for given up that nobody owns.
+	findComparison    = `SELECT last_id, started_at, finished_at, surplus, requested FROM comparisons WHERE site = $1`
+	requestComparison = `INSERT INTO comparisons (site, last_id, started_at, finished_at, surplus, requested, served, owner, owner_until)
+		VALUES ($1, '', 0, 0, 0, $2, $2, '', 0) ON CONFLICT (site) DO UPDATE SET requested = excluded.requested, served = excluded.served
+		WHERE comparisons.requested < excluded.requested`
 	saveComparison = `INSERT INTO comparisons (site, last_id, started_at, finished_at, surplus, requested, served, owner, owner_until)
-		VALUES ($1, $2, $3, $4, $5, 0, 0, '', 0) ON CONFLICT (site) DO UPDATE SET last_id = excluded.last_id,
-		started_at = excluded.started_at, finished_at = excluded.finished_at, surplus = excluded.surplus`
+		VALUES ($1, $2, $3, $4, $5, 0, 0, 'work', $6) ON CONFLICT (site) DO UPDATE SET last_id = excluded.last_id,
+		started_at = excluded.started_at, finished_at = excluded.finished_at, surplus = excluded.surplus,
+		owner = excluded.owner, owner_until = excluded.owner_until`
+
+	// ownedTime is how long the release before this one leaves a comparison alone.
+	ownedTime = 4 * time.Minute
 
 	onPlatform = `SELECT '', ` + columns + ` FROM members m
 		WHERE m.site = $1 AND m.platform_id > $2 ORDER BY m.platform_id LIMIT $3`
@@ -31,15 +41,24 @@ const (
 func (s syncing) FindComparison(ctx context.Context, site string) (inbound.Comparison, error) {
 	c := inbound.Comparison{Site: site}
 	row := s.db.Read.QueryRowContext(ctx, findComparison, site)
-	err := row.Scan(&c.LastID, database.Time(&c.StartedAt), database.Time(&c.FinishedAt), &c.Surplus)
+	err := row.Scan(&c.LastID, database.Time(&c.StartedAt), database.Time(&c.FinishedAt), &c.Surplus, database.Time(&c.AskedAt))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return c, database.Wrap("finding a comparison", err)
 }
 
+func (s syncing) RequestComparison(ctx context.Context, site string, at time.Time) error {
+	_, err := s.db.Write.ExecContext(ctx, requestComparison, site, at.UnixMilli())
+	return database.Wrap("asking for a comparison", err)
+}
+
 func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison) error {
-	_, err := s.db.Write.ExecContext(ctx, saveComparison, c.Site, c.LastID, database.Millis(c.StartedAt), database.Millis(c.FinishedAt), c.Surplus)
+	var owned time.Time
+	if c.LastID != "" {
+		owned = s.db.Now().Add(ownedTime)
+	}
+	_, err := s.db.Write.ExecContext(ctx, saveComparison, c.Site, c.LastID, database.Millis(c.StartedAt), database.Millis(c.FinishedAt), c.Surplus, database.Millis(owned))
 	return database.Wrap("saving a comparison", err)
 }
 

@@ -25,7 +25,16 @@ func TestComparisonsAreKept(t *testing.T) {
 			{Site: "daily"},
 			{Site: "daily", LastID: "p-1", StartedAt: then, Surplus: -3},
 			{Site: "daily", StartedAt: then, FinishedAt: later},
+			{Site: "daily", StartedAt: then, FinishedAt: later, AskedAt: later},
 		} {
+			for _, at := range []time.Time{want.AskedAt, then} { // an earlier time changes nothing
+				if want.AskedAt.IsZero() {
+					break
+				}
+				if err := store.RequestComparison(t.Context(), "daily", at); err != nil {
+					t.Fatalf("store.RequestComparison: %v", err)
+				}
+			}
 			if want.StartedAt.Equal(then) {
 				if err := store.SaveComparison(t.Context(), want); err != nil {
 					t.Fatalf("store.SaveComparison: %v", err)

@@ -94,3 +94,48 @@ func TestKindsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// Checks that hang, however many, keep nothing that is pending from its slots, and are no probes of a platform that does not
+// respond.
+func TestChecksLeaveSlotsToPendingWork(t *testing.T) {
+	var sites []string
+	for i := range 2 * maxDue {
+		sites = append(sites, fmt.Sprintf("site%03d", i))
+	}
+	bubble(t, sites, func(*Kind) {}, func(b *bench) {
+		var probed atomic.Int64
+		b.Handle(Kind{
+			Name: "checks", IsCheck: true, Timeout: time.Hour, Platform: func(site string) any { return site },
+			Do: func(ctx context.Context, _ Task) Result {
+				probed.Add(1)
+				<-ctx.Done()
+				return Result{Outcome: Again, IsUnasked: true}
+			},
+		})
+		for _, site := range sites {
+			if _, err := b.Check(t.Context(), site, "checks", "1", time.Time{}, 1); err != nil {
+				t.Fatalf("b.Check: %v", err)
+			}
+		}
+		<-time.After(pollInterval)
+		if n := probed.Load(); n != maxDue {
+			t.Errorf("%d checks are under way, want as many as there are slots for them, %d", n, maxDue)
+		}
+		for _, site := range sites {
+			b.add(site, "posts", "1", false)
+		}
+		<-time.After(2 * pollInterval)
+		if n := len(b.keys()); n != len(sites) {
+			t.Errorf("%d of %d posts are done beside them, want all", n, len(sites))
+		}
+		_, breaker, _ := b.Queue.kind(sites[0], "posts")
+		for i := range MaxUnanswered {
+			breaker.Fail(fmt.Sprint(i), false, b.now())
+		}
+		b.add(sites[0], "posts", "2", false)
+		<-time.After(2 * pollInterval)
+		if n := probed.Load(); n != maxDue || !breaker.IsClosed() {
+			t.Errorf("%d checks have begun, and the breaker is closed: %t, want no other check, and it closed by the post", n, breaker.IsClosed())
+		}
+	})
+}

@@ -59,6 +59,7 @@ type Queue struct {
 	logger  *zap.Logger
 	warn    *warnings.Log
 	limiter *limiter.Limiter
+	checks  *limiter.Limiter // likewise of kinds with IsCheck, so that these keep nothing that is pending waiting
 	serial  *limiter.Limiter // one slot for each site and kind that is serial
 	wake    chan struct{}
 	isShort atomic.Bool     // of slots: Run goes on when one is free
@@ -76,7 +77,7 @@ type Queue struct {
 // handled is a kind with what Run knows of it.
 type handled struct {
 	Kind
-	slots *limiter.Limiter
+	limiter, slots *limiter.Limiter // of all such kinds, and of this one
 
 	rest   []dueSite // sites with due work that were read and not looked at yet
 	behind dueSite   // the last one that was read
@@ -98,7 +99,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 		now = db.Now
 	}
 	q := &Queue{
-		store: store{db, now}, logger: logger, warn: warnings.New(logger, now), limiter: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
+		store: store{db, now}, logger: logger, warn: warnings.New(logger, now), limiter: limiter.New(maxTasks, maxOfSite), checks: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
 		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
@@ -109,7 +110,11 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 func (q *Queue) Handle(k Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.kinds[k.Name] = &handled{Kind: k, slots: limiter.New(k.Most, 0)}
+	of := q.limiter
+	if k.IsCheck {
+		of = q.checks
+	}
+	q.kinds[k.Name] = &handled{Kind: k, limiter: of, slots: limiter.New(k.Most, 0)}
 }
 
 // ok is false if this process does not do the work. The breaker is that of the site's
@@ -139,7 +144,9 @@ func (q *Queue) kind(site, name string) (k *handled, b *breaker, ok bool) {
 func (q *Queue) forgetIdle() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	maps.DeleteFunc(q.breakers, func(site string, b *breaker) bool { return b.IsFresh() && q.limiter.TakenBy(site) == 0 })
+	maps.DeleteFunc(q.breakers, func(site string, b *breaker) bool {
+		return b.IsFresh() && q.limiter.TakenBy(site)+q.checks.TakenBy(site) == 0
+	})
 }
 
 // Enqueue notes, in the transaction that changes a thing, that its platform does not have the
@@ -161,6 +168,19 @@ func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time,
 		q.Wake(site)
 	}
 	return n > 0, database.Wrap("enqueueing a check", err)
+}
+
+// Plan has a task of a kind with IsCheck done at a time, unless it is due before, or is being done. The zero time is now.
+func (q *Queue) Plan(ctx context.Context, site, kind, key string, at time.Time) error {
+	now := q.now()
+	if at.IsZero() {
+		at = now
+	}
+	_, err := q.db.Write.ExecContext(ctx, planTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), now.UnixMilli())
+	if !at.After(now) {
+		q.Wake(site)
+	}
+	return database.Wrap("planning a check", err)
 }
 
 func (q *Queue) enqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
@@ -202,7 +222,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(t.Site, maxTasks, func(ctx context.Context) {
+	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(q.limiter, t.Site, maxTasks, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a
@@ -236,16 +256,16 @@ func (q *Queue) Sync(ctx context.Context, site, kind, key string) (Attempt, erro
 // Background runs something for a site within the bounds of the queue, until Run ends. It
 // reports false if too much is under way.
 func (q *Queue) Background(site string, do func(ctx context.Context)) bool {
-	return q.begin(site, MaxPolls, do)
+	return q.begin(q.limiter, site, MaxPolls, do)
 }
 
-func (q *Queue) begin(site string, most int, do func(ctx context.Context)) bool {
-	if !q.limiter.TryAcquireFairly(most, site) {
+func (q *Queue) begin(slots *limiter.Limiter, site string, most int, do func(ctx context.Context)) bool {
+	if !slots.TryAcquireFairly(most, site) {
 		return false
 	}
 	go func() {
 		defer func() {
-			q.limiter.Release(site)
+			slots.Release(site)
 			q.mu.Lock()
 			isShort := q.short[site]
 			delete(q.short, site)
@@ -277,9 +297,13 @@ func (q *Queue) signal() {
 	}
 }
 
-// MakeDue has all that is pending of a site tried at once, and returns how much that is.
+// MakeDue has all that is pending of a site tried at once, and returns how much that is. So are checks that have failed.
 func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
-	n, err := database.Affected(q.db.Write.ExecContext(ctx, makeDue, site, q.now().UnixMilli()))
+	now := q.now().UnixMilli()
+	n, err := database.Affected(q.db.Write.ExecContext(ctx, makeDue, site, now))
+	if err == nil {
+		_, err = q.db.Write.ExecContext(ctx, makeChecksDue, site, now)
+	}
 	q.Wake(site)
 	return int(n), database.Wrap("making work due", err)
 }

@@ -17,6 +17,7 @@ import (
 
 // Run does what is due, until ctx is done. It returns when nothing is under way any more.
 func (q *Queue) Run(ctx context.Context) {
+	defer q.checks.Close()
 	defer q.limiter.Close()
 	defer q.cancel()
 	ticker := time.NewTicker(pollInterval)
@@ -39,14 +40,12 @@ func (q *Queue) Run(ctx context.Context) {
 // DoDue does what is due, once, and returns when nothing is under way any more. It is for who does not use Run.
 func (q *Queue) DoDue(ctx context.Context) error {
 	err := q.startDue(ctx)
-	for err == nil {
+	for isLeft := true; isLeft && err == nil; err = q.goOn(ctx) {
 		q.limiter.Wait()
-		select {
-		case <-q.wake:
-			err = q.goOn(ctx)
-		default:
-			return nil
-		}
+		q.checks.Wait()
+		q.mu.Lock()
+		isLeft = len(q.woken)+len(q.short) > 0
+		q.mu.Unlock()
 	}
 	return err
 }
@@ -108,7 +107,7 @@ func (q *Queue) takeWoken() map[string]bool {
 // hasSlots reports whether there may be a slot for a kind. If not, Run goes on with the kind when one is free.
 func (q *Queue) hasSlots(k *handled) bool {
 	q.isShort.Store(true) // first, or the slot that is freed next is not noticed
-	if q.limiter.Taken() < maxDue && (k.Most == 0 || k.slots.Taken() < k.Most) {
+	if k.limiter.Taken() < maxDue && (k.Most == 0 || k.slots.Taken() < k.Most) {
 		return true
 	}
 	k.isMore = true
@@ -169,7 +168,7 @@ func (q *Queue) beginDue(k *handled, site string, do func(ctx context.Context)) 
 	if !q.hasSlots(k) || !k.slots.TryAcquire("") {
 		return false
 	}
-	isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+	isBegun := q.begin(k.limiter, site, maxDue, func(ctx context.Context) {
 		defer k.slots.Release("")
 		do(ctx)
 	})
@@ -178,6 +177,9 @@ func (q *Queue) beginDue(k *handled, site string, do func(ctx context.Context)) 
 		q.mu.Lock()
 		q.short[site] = true
 		q.mu.Unlock()
+		if k.limiter.TakenBy(site) == 0 { // meanwhile
+			q.Wake(site)
+		}
 	}
 	return isBegun
 }
@@ -269,7 +271,7 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 	if may, isProbe := b.Begin(q.now()); !may || !isProbe {
 		return nil
 	}
-	isBegun := q.begin(site, maxDue, func(ctx context.Context) {
+	isBegun := q.begin(q.limiter, site, maxDue, func(ctx context.Context) {
 		defer func() { b.EndProbe(q.now()) }()
 		t.holder = ""
 		_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
@@ -285,7 +287,7 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 // task that always fails keeps none of them from being the probe.
 func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
 	for _, k := range q.handled() {
-		if _, _, isServed := q.kind(site, k.Name); !isServed {
+		if _, _, isServed := q.kind(site, k.Name); !isServed || k.IsCheck {
 			continue
 		}
 		tasks, err := q.due(ctx, site, k.Name, q.now().Add(2*maxBackoff), 1)

@@ -72,12 +72,18 @@ const (
 	listRefused = `SELECT ` + columns + ` FROM work WHERE site = $1 AND due_at IS NULL ORDER BY since DESC, kind, key LIMIT $2`
 	countSite   = `SELECT site, kind, COUNT(*) FROM work WHERE site = $1 AND` + isPending + ` GROUP BY site, kind`
 	countAll    = `SELECT site, kind, COUNT(*) FROM work WHERE` + isPending + ` GROUP BY site, kind`
-	makeDue     = `UPDATE work SET due_at = $2 WHERE site = $1 AND due_at IS NOT NULL AND (since > 0 OR attempts > 0)`
+	makeDue     = `UPDATE work SET due_at = $2 WHERE site = $1 AND` + isPending
+
+	makeChecksDue = `UPDATE work SET due_at = $2 WHERE site = $1 AND since = 0 AND attempts > 0 AND due_at IS NOT NULL`
 
 	checkTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
 		SELECT $1, $2, $3, '', CAST($4 AS BIGINT), 0, CAST($5 AS BIGINT), 0, '', '', 0, '' WHERE (SELECT COUNT(*) FROM work WHERE site = $1 AND kind = $2) < $6
 		ON CONFLICT (site, kind, key) DO UPDATE SET revision = excluded.revision, attempts = 0,
 		due_at = CASE WHEN work.due_at < excluded.due_at AND work.leased_until <= $7 THEN work.due_at ELSE excluded.due_at END`
+
+	planTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
+		VALUES ($1, $2, $3, '', $4, 0, $5, 0, '', '', 0, '') ON CONFLICT (site, kind, key) DO UPDATE SET due_at = excluded.due_at
+		WHERE work.due_at > excluded.due_at AND work.leased_until <= $6`
 
 	giveUpTask = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
 	purgeTasks = `DELETE FROM work WHERE due_at IS NULL AND since < $1`

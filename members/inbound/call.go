@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // This file bounds what is done at platforms at once. A platform that hangs is left
@@ -89,6 +90,8 @@ func (s *site) responded(ctx context.Context) {
 	if !isBack {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
 	if _, err := s.Work.MakeDue(ctx, s.name); err != nil {
 		s.logger().Debug("cannot make pending work due", zap.Error(err)) // each is due later
 	}

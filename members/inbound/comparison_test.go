@@ -378,7 +378,7 @@ func TestCompareLaterOnce(t *testing.T) {
 		}
 		b.Now = b.Now.Add(time.Minute)
 	}
-	if diff := cmp.Diff([]int{5, 11, 17}, compared); diff != "" {
+	if diff := cmp.Diff([]int{5, 10, 15}, compared); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

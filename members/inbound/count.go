@@ -89,7 +89,10 @@ func (s comparer) checkCount(ctx context.Context) error {
 		return err
 	}
 	if isOdd {
-		return s.compareAt(ctx, "", time.Time{})
+		if err := s.compareNow(ctx); err != nil {
+			count.isOdd, count.isKnown = true, false // so that it is asked for again
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,13 +14,9 @@ import (
 
 // This file says when all members of a site are compared.
 
-// comparisons is the kind of work that compares all members of a site. Its keys say what for: "" for one that recurs or is due
-// now, later for one after a request of which it is not known what came of it, and a time for one after the platform has done
-// what it does after its response.
-const (
-	comparisons = "comparisons"
-	later       = "later"
-)
+// comparisons is the kind of work that compares all members of a site. The key "" is of what recurs, or is due now; others are
+// times at which one is due.
+const comparisons = "comparisons"
 
 const (
 	// laterPause is how long after a request of strangers members are compared.
@@ -32,8 +29,12 @@ const (
 	maxLater = 16
 
 	// compareTurn is how long a comparison goes on before other sites have their turn: a list of
-	// members may be long, or have no end.
-	compareTurn = time.Minute
+	// members may be long, or have no end. compareTimeout bounds it with its last page, whose members may be read one by one.
+	compareTurn    = time.Minute
+	compareTimeout = 30 * time.Minute
+
+	// maxRest bounds the time between two comparisons of which the first took long, such as over a night.
+	maxRest = time.Hour
 )
 
 // CompareSoon has all members of a site compared with the platform's, by
@@ -47,13 +48,13 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 	}
 	ctx, cancel := members.Detached(ctx)
 	defer cancel()
+	err := comparer{found}.compareNow(ctx)
 	for _, pause := range later {
-		at := s.Now().Add(pause)
-		if _, err := s.Work.Check(ctx, site, comparisons, at.UTC().Format(time.RFC3339), at, maxLater); err != nil {
-			return err
+		if err == nil {
+			err = comparer{found}.compareAt(ctx, s.Now().Add(pause))
 		}
 	}
-	err := comparer{found}.compareAt(ctx, "", time.Time{})
+	found.isOwed.CompareAndSwap(false, err != nil)
 	found.endSilence() // who asks for it has seen the platform change them
 	return err
 }
@@ -66,26 +67,51 @@ func (s *Sync) CompareLater(ctx context.Context, site string) error {
 	if !ok {
 		return nil
 	}
+	at, before := s.Now().Add(laterPause), found.askedFor.Load()
+	if before != nil && s.Now().Before(*before) || !found.askedFor.CompareAndSwap(before, &at) {
+		return nil
+	}
 	ctx, cancel := members.Detached(ctx)
 	defer cancel()
-	return comparer{found}.compareAt(ctx, later, s.Now().Add(laterPause))
+	return comparer{found}.compareAt(ctx, at)
 }
 
-// compareAt has members compared at a time, unless that is asked for an earlier one.
-func (s comparer) compareAt(ctx context.Context, key string, at time.Time) error {
-	const unbounded = 1 << 30 // there are few of such keys
-	_, err := s.Work.Check(ctx, s.name, comparisons, key, at, unbounded)
+// compareAt has members compared once at a time.
+func (s comparer) compareAt(ctx context.Context, at time.Time) error {
+	_, err := s.Work.Check(ctx, s.name, comparisons, at.UTC().Format(time.RFC3339), at, maxLater)
 	return err
 }
 
-// plan has members compared from time to time, once in the life of a site in this process.
+// compareNow has members compared by a comparison that starts after now.
+func (s comparer) compareNow(ctx context.Context) error {
+	c, err := s.Store.FindComparison(ctx, s.name)
+	if err == nil {
+		err = s.Store.RequestComparison(ctx, s.name, members.Latest(s.Now(), c.StartedAt.Add(time.Millisecond)))
+	}
+	if err != nil {
+		return err
+	}
+	const unbounded = 1 << 30 // there is one
+	_, err = s.Work.Check(ctx, s.name, comparisons, "", time.Time{}, unbounded)
+	return err
+}
+
+// plan has members compared from time to time, once in the life of a site in this process, and what could not be stored.
 func (s comparer) plan(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
+	if s.isOwed.Swap(false) {
+		if err := s.compareNow(ctx); err != nil {
+			s.isOwed.Store(true)
+			return err
+		}
+	}
 	if s.Reconcile == 0 || s.isPlanned.Load() {
 		return nil
 	}
 	c, err := s.Store.FindComparison(ctx, s.name)
 	if err == nil {
-		err = s.compareAt(ctx, "", s.next(c))
+		err = s.Work.Plan(ctx, s.name, comparisons, "", s.next(c))
 	}
 	s.isPlanned.Store(err == nil)
 	return err
@@ -94,25 +120,28 @@ func (s comparer) plan(ctx context.Context) error {
 // next is when the comparison after one is due, zero for now. It is up to a fifth sooner than Reconcile says, so that sites do
 // not compare at the same time.
 func (s comparer) next(c Comparison) time.Time {
-	if c.FinishedAt.IsZero() || c.FinishedAt.Before(c.StartedAt) {
+	if !c.isFinished() {
 		return time.Time{}
 	}
 	return c.FinishedAt.Add(s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5))
+}
+
+func (c Comparison) isFinished() bool {
+	return !c.FinishedAt.IsZero() && !c.FinishedAt.Before(c.StartedAt)
 }
 
 // compareDue compares all members, or goes on with that. However often it is asked for,
 // it takes half of the time at most.
 func (s *Sync) compareDue(ctx context.Context, t work.Task) work.Result {
 	found, ok := s.find(t.Site)
-	if !ok || found.isSilent.Load() { // until the platform responds
+	if !ok {
 		return work.Result{Outcome: work.Again, IsUnasked: true}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := found.whileThere(ctx)
 	defer cancel()
-	defer context.AfterFunc(found.removed, cancel)()
-	r, err := comparer{found}.compare(ctx, t.Key == "")
+	r, err := comparer{found}.compare(ctx, t.Key)
 	if err != nil {
-		if !found.isOver.Load() && !isEnding(ctx) {
+		if !found.isOver.Load() && (!isEnding(ctx) || errors.Is(err, context.DeadlineExceeded)) {
 			s.warnings.Warn(t.Site, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 		}
 		return work.Result{Outcome: work.Again, IsUnasked: true, Reason: platform.ReasonOf(err)}
@@ -122,17 +151,27 @@ func (s *Sync) compareDue(ctx context.Context, t work.Task) work.Result {
 }
 
 // compare goes on with a comparison, or starts a new one, until it is done or its turn ends.
-func (s comparer) compare(ctx context.Context, recurs bool) (work.Result, error) {
+func (s comparer) compare(ctx context.Context, key string) (work.Result, error) {
 	c, err := s.Store.FindComparison(ctx, s.name)
 	if err != nil {
 		return work.Result{}, err
 	}
-	if rested := c.FinishedAt.Add(c.FinishedAt.Sub(c.StartedAt)); s.Now().Before(rested) {
-		return work.Result{Outcome: work.Later, At: rested}, nil
+	if at, err := time.Parse(time.RFC3339, key); err == nil && at.After(c.AskedAt) {
+		c.AskedAt = at
+		if err := s.Store.RequestComparison(ctx, s.name, at); err != nil {
+			return work.Result{}, err
+		}
+	}
+	switch took := min(c.FinishedAt.Sub(c.StartedAt), maxRest); {
+	case !c.isFinished():
+	case s.isDone(c) && (key != "" || s.Reconcile == 0 || s.Now().Before(s.next(c))): // by another task
+		return s.after(c, key), nil
+	case took > 0 && s.Now().Before(c.FinishedAt.Add(took)):
+		return work.Result{Outcome: work.Later, At: c.FinishedAt.Add(took)}, nil
 	}
 	end := s.Now().Add(compareTurn)
-	if c.LastID == "" || !c.FinishedAt.Before(c.StartedAt) {
-		c.LastID, c.StartedAt, c.Surplus = "", s.Now(), 0
+	if c.LastID == "" || c.isFinished() {
+		c.LastID, c.StartedAt, c.Surplus = "", members.Latest(s.Now().Truncate(time.Millisecond), c.AskedAt), 0
 	}
 	if !s.applied.startedAt.Equal(c.StartedAt) {
 		s.applied = applied{startedAt: c.StartedAt}
@@ -152,7 +191,7 @@ func (s comparer) compare(ctx context.Context, recurs bool) (work.Result, error)
 		c.LastID, c.Surplus = w.at.after, c.Surplus+len(step.Skipped)
 		s.applied.count(step)
 		if w.done {
-			c.LastID, c.FinishedAt = "", s.Now()
+			c.LastID, c.FinishedAt = "", members.Latest(s.Now(), c.StartedAt)
 		}
 		if err := s.Store.SaveComparison(ctx, c); err != nil {
 			return work.Result{}, err
@@ -160,8 +199,19 @@ func (s comparer) compare(ctx context.Context, recurs bool) (work.Result, error)
 	}
 	s.logger().Info("compared members with platform", zap.Int("added", s.applied.added), zap.Int("changed", s.applied.changed),
 		zap.Int("removed", s.applied.removed), zap.Int("skipped", c.Surplus), zap.Int("failed", s.applied.failed))
-	if recurs && s.Reconcile > 0 {
-		return work.Result{Outcome: work.Later, At: s.next(c)}, nil
+	if c, err = s.Store.FindComparison(ctx, s.name); err == nil && !s.isDone(c) {
+		return work.Result{Outcome: work.Later, At: s.Now()}, nil // it was asked for meanwhile
 	}
-	return work.Result{Outcome: work.Done}, nil
+	return s.after(c, key), err
+}
+
+// isDone reports whether a comparison has started after the last one was asked for.
+func (s comparer) isDone(c Comparison) bool { return !c.StartedAt.Before(c.AskedAt) }
+
+// after is what becomes of a task once the comparison is done.
+func (s comparer) after(c Comparison, key string) work.Result {
+	if key == "" && s.Reconcile > 0 {
+		return work.Result{Outcome: work.Later, At: s.next(c)}
+	}
+	return work.Result{Outcome: work.Done}
 }

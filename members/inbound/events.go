@@ -30,13 +30,13 @@ const (
 // handle has members of events refreshed, and all members compared.
 func (s *Sync) handle(queue *work.Queue) {
 	of := func(site string) any {
-		if found, ok := s.find(site); ok {
+		if found, ok := s.find(site); ok && !found.isSilent.Load() {
 			return found.Platform
 		}
 		return nil
 	}
 	queue.Handle(work.Kind{Name: refreshes, Timeout: members.StoreTimeout + 2*s.Timeout, IsCheck: true, Platform: of, Do: s.refreshDue})
-	queue.Handle(work.Kind{Name: comparisons, Timeout: 2 * compareTurn, IsCheck: true, IsSerial: true, Most: maxComparisons, Platform: of, Do: s.compareDue})
+	queue.Handle(work.Kind{Name: comparisons, Timeout: compareTimeout, IsCheck: true, IsSerial: true, Most: maxComparisons, Platform: of, Do: s.compareDue})
 }
 
 // ErrGone means that the platform sends webhook events to an address that is no
@@ -83,6 +83,9 @@ func (s *Sync) Receive(ctx context.Context, site, url string, header func(name s
 	if id == "" {
 		return nil // it was a test
 	}
+	if strings.Contains(id, "\x00") { // PostgreSQL takes none
+		return platform.ErrMalformed
+	}
 	isKept, err := s.Work.Check(ctx, site, refreshes, id, time.Time{}, maxEvents)
 	if err == nil && !isKept {
 		err = ErrTooMany
@@ -104,7 +107,11 @@ func (s *Sync) refreshDue(ctx context.Context, t work.Task) work.Result {
 	if !ok {
 		return work.Result{Outcome: work.Again, IsUnasked: true}
 	}
+	ctx, cancel := found.whileThere(ctx)
+	defer cancel()
+	begin := s.Now()
 	err := found.refresh(ctx, t.Key)
+	found.judge(ctx, err, begin)
 	switch {
 	case err == nil:
 		found.endSilence()

@@ -102,12 +102,14 @@ type site struct {
 	// alone asks it, until it responds.
 	isSilent atomic.Bool
 
-	isFailing atomic.Bool // its last count failed
-	spread    float64     // from 0 to 1, so that what recurs does not come at once for all sites
-	count     counting    // by the task counts
-	applied   applied     // by the comparison
-	webhook   registered  // by the task webhooks
-	isPlanned atomic.Bool // that members are compared from time to time
+	isFailing atomic.Bool               // its last count failed
+	spread    float64                   // from 0 to 1, so that what recurs does not come at once for all sites
+	count     counting                  // by the task counts
+	applied   applied                   // by the comparison
+	webhook   registered                // by the task webhooks
+	isPlanned atomic.Bool               // that members are compared from time to time
+	isOwed    atomic.Bool               // a comparison that could not be stored
+	askedFor  atomic.Pointer[time.Time] // the last comparison that strangers have caused
 
 	removed context.Context // is done once the site is
 	remove  func()
@@ -127,6 +129,16 @@ func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.
 
 func (s *site) leases() members.Leases {
 	return members.Leases{Store: s.Store, Now: s.Now, Timeout: s.Timeout}
+}
+
+// whileThere derives a context that is done once the site is removed.
+func (s *site) whileThere(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.removed, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // ErrNoPlatform means that a site has no platform, or does not exist.

@@ -62,6 +62,7 @@ type Comparison struct {
 
 	FinishedAt time.Time // of the last one; zero before
 	Surplus    int       // the platform's members that were not kept, so far
+	AskedAt    time.Time // when one was asked for that starts after it, zero for never
 }
 
 // Comparisons keeps one comparison for each site, and applies its differences.
@@ -70,7 +71,10 @@ type Comparisons interface {
 	// none yet.
 	FindComparison(ctx context.Context, site string) (Comparison, error)
 
-	// SaveComparison notes how far it is.
+	// RequestComparison asks for a comparison that starts at a time or after it.
+	RequestComparison(ctx context.Context, site string, at time.Time) error
+
+	// SaveComparison notes how far it is. AskedAt is not saved.
 	SaveComparison(ctx context.Context, c Comparison) error
 
 	// OnPlatform lists records of a site that have a PlatformID, tombstones too, in its

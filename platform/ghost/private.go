@@ -67,7 +67,7 @@ func (c *readerClient) HasAccess(ctx context.Context, session string) (bool, err
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("asking Ghost who may read: %w", err)
-	case form.status >= 300 && form.status < 400 && !strings.HasSuffix(strings.Trim(form.header.Get("Location"), "/"), strings.Trim(privatePath, "/")):
+	case form.status >= 300 && form.status < 400 && !strings.HasSuffix(form.header.Get("Location"), privatePath):
 		return true, nil
 	case form.status == http.StatusOK:
 		return false, nil
