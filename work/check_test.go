@@ -2,8 +2,8 @@ package work
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,8 +39,8 @@ func TestChecks(t *testing.T) {
 			}
 		}
 		for i := range most {
-			check(fmt.Sprint(i), true)
-			check(fmt.Sprint(i), i+1 < most)
+			check(strconv.Itoa(i), true)
+			check(strconv.Itoa(i), i+1 < most)
 		}
 		check("one more", false)
 		b.wantLeft("three checks")

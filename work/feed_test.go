@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,7 +56,7 @@ func TestDueWorkFillsAllSlots(t *testing.T) {
 					return Result{}
 				}
 				for i := range tasks {
-					b.add(sites[i%len(sites)], "posts", fmt.Sprint(i), false)
+					b.add(sites[i%len(sites)], "posts", strconv.Itoa(i), false)
 				}
 				begin := time.Now()
 				b.Wake(sites[0])
@@ -75,11 +76,11 @@ func TestKindsAreBounded(t *testing.T) {
 	for i := range tasks {
 		sites = append(sites, fmt.Sprintf("site%03d", i))
 	}
-	var now, max atomic.Int64
+	var now, atOnce atomic.Int64
 	bubble(t, sites, func(k *Kind) { k.Most = most }, func(b *bench) {
 		b.do = func(context.Context, Task) Result {
-			if n := now.Add(1); n > max.Load() {
-				max.Store(n)
+			if n := now.Add(1); n > atOnce.Load() {
+				atOnce.Store(n)
 			}
 			defer now.Add(-1)
 			<-time.After(time.Second)
@@ -89,8 +90,8 @@ func TestKindsAreBounded(t *testing.T) {
 			b.add(sites[i], "posts", "1", false)
 		}
 		<-time.After(pollInterval + tasks/most*time.Second + time.Millisecond)
-		if n := len(b.keys()); n != tasks || max.Load() != most {
-			t.Errorf("%d of %d tasks were done, %d at once, want all, %d at once", n, tasks, max.Load(), most)
+		if n := len(b.keys()); n != tasks || atOnce.Load() != most {
+			t.Errorf("%d of %d tasks were done, %d at once, want all, %d at once", n, tasks, atOnce.Load(), most)
 		}
 	})
 }
@@ -113,7 +114,7 @@ func TestChecksLeaveSlotsToPendingWork(t *testing.T) {
 			},
 		})
 		for _, site := range sites {
-			if _, err := b.Check(t.Context(), site, "checks", "1", time.Time{}, 1); err != nil {
+			if _, err := b.Check(b.t.Context(), site, "checks", "1", time.Time{}, 1); err != nil {
 				t.Fatalf("b.Check: %v", err)
 			}
 		}
@@ -130,7 +131,7 @@ func TestChecksLeaveSlotsToPendingWork(t *testing.T) {
 		}
 		_, breaker, _ := b.Queue.kind(sites[0], "posts")
 		for i := range MaxUnanswered {
-			breaker.Fail(fmt.Sprint(i), false, b.now())
+			breaker.Fail(strconv.Itoa(i), false, b.now())
 		}
 		b.add(sites[0], "posts", "2", false)
 		<-time.After(2 * pollInterval)

@@ -44,6 +44,7 @@ func newBench(t *testing.T, db *database.DB, sites ...string) *bench {
 	t.Cleanup(func() {
 		q.cancel()
 		q.limiter.Close()
+		q.checks.Close()
 	})
 	return b
 }
@@ -105,7 +106,7 @@ func (b *bench) settleAll() {
 func (b *bench) idle() {
 	b.t.Helper()
 	wait.Until(b.t, func() string {
-		if n := b.limiter.Taken(); n > 0 {
+		if n := b.limiter.Taken() + b.checks.Taken(); n > 0 {
 			return fmt.Sprintf("%d tasks are under way", n)
 		}
 		return ""
