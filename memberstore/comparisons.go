@@ -55,7 +55,7 @@ func (s syncing) RequestComparison(ctx context.Context, site string, at time.Tim
 
 func (s syncing) SaveComparison(ctx context.Context, c inbound.Comparison) error {
 	var owned time.Time
-	if c.LastID != "" {
+	if c.FinishedAt.Before(c.StartedAt) {
 		owned = s.db.Now().Add(ownedTime)
 	}
 	_, err := s.db.Write.ExecContext(ctx, saveComparison, c.Site, c.LastID, database.Millis(c.StartedAt), database.Millis(c.FinishedAt), c.Surplus, database.Millis(owned))

@@ -170,7 +170,8 @@ func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time,
 	return n > 0, database.Wrap("enqueueing a check", err)
 }
 
-// Plan has a task of a kind with IsCheck done at a time, unless it is due before, or is being done. The zero time is now.
+// Plan has a task of a kind with IsCheck done at a time, unless it is due before, and once more if it is being done. The zero
+// time is now.
 func (q *Queue) Plan(ctx context.Context, site, kind, key string, at time.Time) error {
 	now := q.now()
 	if at.IsZero() {
@@ -268,12 +269,11 @@ func (q *Queue) begin(slots *limiter.Limiter, site string, most int, do func(ctx
 			slots.Release(site)
 			q.mu.Lock()
 			isShort := q.short[site]
-			delete(q.short, site)
+			if delete(q.short, site); isShort {
+				q.woken[site] = true
+			}
 			q.mu.Unlock()
-			switch {
-			case isShort:
-				q.Wake(site)
-			case q.isShort.Load():
+			if isShort || q.isShort.Load() {
 				q.signal()
 			}
 		}()

@@ -40,12 +40,19 @@ func (q *Queue) Run(ctx context.Context) {
 // DoDue does what is due, once, and returns when nothing is under way any more. It is for who does not use Run.
 func (q *Queue) DoDue(ctx context.Context) error {
 	err := q.startDue(ctx)
-	for isLeft := true; isLeft && err == nil; err = q.goOn(ctx) {
+	for err == nil {
 		q.limiter.Wait()
 		q.checks.Wait()
 		q.mu.Lock()
-		isLeft = len(q.woken)+len(q.short) > 0
+		isLeft := len(q.woken)+len(q.short) > 0
 		q.mu.Unlock()
+		for _, k := range q.handled() {
+			isLeft = isLeft || k.isMore || len(k.rest) > 0
+		}
+		if !isLeft {
+			break
+		}
+		err = q.goOn(ctx)
 	}
 	return err
 }
@@ -141,7 +148,7 @@ func (q *Queue) feed(ctx context.Context, k *handled) (err error) {
 // any.
 func (q *Queue) startSite(ctx context.Context, k *handled, site string) (bool, error) {
 	_, b, isServed := q.kind(site, k.Name)
-	if !isServed || !b.IsClosed() || !q.hasSlots(k) {
+	if !isServed || !k.IsCheck && !b.IsClosed() || !q.hasSlots(k) {
 		return false, nil
 	}
 	tasks, err := q.due(ctx, site, k.Name, q.now(), maxOfSite)
@@ -175,10 +182,12 @@ func (q *Queue) beginDue(k *handled, site string, do func(ctx context.Context)) 
 	if !isBegun {
 		k.slots.Release("")
 		q.mu.Lock()
-		q.short[site] = true
-		q.mu.Unlock()
-		if k.limiter.TakenBy(site) == 0 { // meanwhile
-			q.Wake(site)
+		defer q.mu.Unlock()
+		if k.limiter.TakenBy(site) > 0 {
+			q.short[site] = true
+		} else { // meanwhile
+			q.woken[site] = true
+			q.signal()
 		}
 	}
 	return isBegun
@@ -193,15 +202,15 @@ func (q *Queue) startSerial(k *handled, b *breaker, site string, tasks []Task) {
 	isBegun := q.beginDue(k, site, func(ctx context.Context) {
 		defer q.serial.Release(serialKey(site, k.Name))
 		for _, t := range tasks {
-			if ctx.Err() != nil || !b.IsClosed() {
+			if ctx.Err() != nil || !k.IsCheck && !b.IsClosed() {
 				return
 			}
 			t.holder = "" // of a lease that is over
 			bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
 			a, err := q.exclusively(bounded, k.Kind, b, t, waiter{})
 			cancel()
-			if errors.Is(err, errHeld) {
-				return // another process has leased the site, or the task
+			if errors.Is(err, errHeld) || a.Outcome == Later && !a.At.After(q.now()) {
+				return // another process has leased the site, or the task; or it is the turn of others
 			}
 			if err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
 				q.Wake(site) // there may be more

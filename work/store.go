@@ -82,8 +82,10 @@ const (
 		due_at = CASE WHEN work.due_at < excluded.due_at AND work.leased_until <= $7 THEN work.due_at ELSE excluded.due_at END`
 
 	planTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
-		VALUES ($1, $2, $3, '', $4, 0, $5, 0, '', '', 0, '') ON CONFLICT (site, kind, key) DO UPDATE SET due_at = excluded.due_at
-		WHERE work.due_at > excluded.due_at AND work.leased_until <= $6`
+		VALUES ($1, $2, $3, '', $4, 0, $5, 0, '', '', 0, '') ON CONFLICT (site, kind, key) DO UPDATE SET
+		revision = CASE WHEN work.leased_until > $6 THEN excluded.revision ELSE work.revision END,
+		due_at = CASE WHEN work.leased_until > $6 THEN work.due_at ELSE excluded.due_at END
+		WHERE work.leased_until > $6 OR work.due_at > excluded.due_at`
 
 	giveUpTask = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
 	purgeTasks = `DELETE FROM work WHERE due_at IS NULL AND since < $1`

@@ -165,6 +165,10 @@ func (s comparer) isCountOdd(ctx context.Context, there int, isFirst bool) (bool
 	count, surplus := &s.count, there-here
 	isSame := !isFirst && surplus == count.surplus
 	count.there, count.surplus = there, surplus
+	if !c.isFinished() { // which may explain it
+		count.isOdd = true
+		return false, nil
+	}
 	if surplus == c.Surplus {
 		count.isKnown, count.isOdd = false, false
 		return false, nil

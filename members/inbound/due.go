@@ -53,6 +53,9 @@ func (s *Sync) CompareSoon(ctx context.Context, site string, later ...time.Durat
 		if err == nil {
 			err = comparer{found}.compareAt(ctx, s.Now().Add(pause))
 		}
+		if errors.Is(err, ErrTooMany) { // so there are others
+			err = nil
+		}
 	}
 	found.isOwed.CompareAndSwap(false, err != nil)
 	found.endSilence() // who asks for it has seen the platform change them
@@ -73,12 +76,19 @@ func (s *Sync) CompareLater(ctx context.Context, site string) error {
 	}
 	ctx, cancel := members.Detached(ctx)
 	defer cancel()
-	return comparer{found}.compareAt(ctx, at)
+	err := comparer{found}.compareAt(ctx, at)
+	if err != nil {
+		found.askedFor.CompareAndSwap(&at, before)
+	}
+	return err
 }
 
-// compareAt has members compared once at a time.
+// compareAt has members compared once at a time. Errors: ErrTooMany.
 func (s comparer) compareAt(ctx context.Context, at time.Time) error {
-	_, err := s.Work.Check(ctx, s.name, comparisons, at.UTC().Format(time.RFC3339), at, maxLater)
+	isKept, err := s.Work.Check(ctx, s.name, comparisons, at.UTC().Format(time.RFC3339), at, maxLater)
+	if err == nil && !isKept {
+		err = ErrTooMany
+	}
 	return err
 }
 
@@ -106,11 +116,12 @@ func (s comparer) plan(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.Reconcile == 0 || s.isPlanned.Load() {
+	if s.isPlanned.Load() {
 		return nil
 	}
 	c, err := s.Store.FindComparison(ctx, s.name)
-	if err == nil {
+	isLeft := !s.isDone(c) || !c.StartedAt.IsZero() && !c.isFinished() // by a process that was killed
+	if err == nil && (s.Reconcile > 0 || isLeft) {
 		err = s.Work.Plan(ctx, s.name, comparisons, "", s.next(c))
 	}
 	s.isPlanned.Store(err == nil)
@@ -120,7 +131,7 @@ func (s comparer) plan(ctx context.Context) error {
 // next is when the comparison after one is due, zero for now. It is up to a fifth sooner than Reconcile says, so that sites do
 // not compare at the same time.
 func (s comparer) next(c Comparison) time.Time {
-	if !c.isFinished() {
+	if !c.isFinished() || !s.isDone(c) {
 		return time.Time{}
 	}
 	return c.FinishedAt.Add(s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5))
@@ -162,16 +173,22 @@ func (s comparer) compare(ctx context.Context, key string) (work.Result, error) 
 			return work.Result{}, err
 		}
 	}
+	if c.StartedAt.After(s.Now().Add(time.Minute)) { // by a clock that was wrong
+		c = Comparison{Site: c.Site, AskedAt: c.AskedAt}
+	}
 	switch took := min(c.FinishedAt.Sub(c.StartedAt), maxRest); {
 	case !c.isFinished():
 	case s.isDone(c) && (key != "" || s.Reconcile == 0 || s.Now().Before(s.next(c))): // by another task
 		return s.after(c, key), nil
-	case took > 0 && s.Now().Before(c.FinishedAt.Add(took)):
+	case took > 0 && !s.Now().Before(c.FinishedAt) && s.Now().Before(c.FinishedAt.Add(took)):
 		return work.Result{Outcome: work.Later, At: c.FinishedAt.Add(took)}, nil
 	}
 	end := s.Now().Add(compareTurn)
 	if c.LastID == "" || c.isFinished() {
 		c.LastID, c.StartedAt, c.Surplus = "", members.Latest(s.Now().Truncate(time.Millisecond), c.AskedAt), 0
+		if err := s.Store.SaveComparison(ctx, c); err != nil { // so that who asks for one from now on is not taken to be served
+			return work.Result{}, err
+		}
 	}
 	if !s.applied.startedAt.Equal(c.StartedAt) {
 		s.applied = applied{startedAt: c.StartedAt}
