@@ -1,5 +1,6 @@
 // Package work is a durable queue of changes that the store has and a publishing platform
-// does not have yet: posts of events, moves of tags, whatever comes next.
+// does not have yet: posts of events, moves of tags, whatever comes next. It also has what a platform is to be
+// asked, such as after its webhook events ([Queue.Check]).
 //
 // The code that changes a thing enqueues its work in the same transaction ([Queue.Enqueue]), so that
 // neither is there without the other. A [Kind] says how the work is done: one function that

@@ -104,7 +104,7 @@ func (s *site) endSilence() {
 	}
 }
 
-// begin lets the tasks begin that ask the platform for more than a number.
+// begin lets the task begin that asks the platform for more than a number.
 func (s *site) begin() {
 	s.hasBegun.Store(true)
 	s.webhooks.ask()

@@ -24,7 +24,7 @@ const (
 )
 
 // countDue has the members compared if their number is odd. The first time it lets
-// the site's other tasks begin, unless the platform hangs, and counts only if the platform was not
+// the site's other task begin, unless the platform hangs, and counts only if the platform was not
 // polled already.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	isFirst := !s.hasBegun.Load()

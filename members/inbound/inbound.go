@@ -59,7 +59,7 @@ func (s *Sync) Put(name string, put Site) {
 	s.mu.Lock()
 	old := s.sites[name]
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
-	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.counting) // begins the others
+	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.counting) // begins the other
 	s.firstPolls.add(added)
 	s.nextPoll.ask()
 	s.sites[name] = added
