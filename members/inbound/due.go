@@ -70,15 +70,15 @@ func (s *Sync) CompareLater(ctx context.Context, site string) error {
 	if !ok {
 		return nil
 	}
-	at, before := s.Now().Add(laterPause), found.askedFor.Load()
-	if before != nil && s.Now().Before(*before) || !found.askedFor.CompareAndSwap(before, &at) {
+	at, before := s.Now().Add(laterPause), found.laterAt.Load()
+	if before != nil && s.Now().Before(*before) || !found.laterAt.CompareAndSwap(before, &at) {
 		return nil
 	}
 	ctx, cancel := members.Detached(ctx)
 	defer cancel()
 	err := comparer{found}.compareAt(ctx, at)
 	if err != nil {
-		found.askedFor.CompareAndSwap(&at, before)
+		found.laterAt.CompareAndSwap(&at, before)
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (s comparer) plan(ctx context.Context) error {
 		return nil
 	}
 	c, err := s.Store.FindComparison(ctx, s.name)
-	isLeft := !s.isDone(c) || !c.StartedAt.IsZero() && !c.isFinished() // by a process that was killed
+	isLeft := !c.hasStartedSinceAsked() || !c.StartedAt.IsZero() && !c.isFinished() // by a process that was killed
 	if err == nil && (s.Reconcile > 0 || isLeft) {
 		err = s.Work.Plan(ctx, s.name, comparisons, "", s.next(c))
 	}
@@ -131,7 +131,7 @@ func (s comparer) plan(ctx context.Context) error {
 // next is when the comparison after one is due, zero for now. It is up to a fifth sooner than Reconcile says, so that sites do
 // not compare at the same time.
 func (s comparer) next(c Comparison) time.Time {
-	if !c.isFinished() || !s.isDone(c) {
+	if !c.isFinished() || !c.hasStartedSinceAsked() {
 		return time.Time{}
 	}
 	return c.FinishedAt.Add(s.Reconcile - time.Duration(s.spread*float64(s.Reconcile)/5))
@@ -178,7 +178,7 @@ func (s comparer) compare(ctx context.Context, key string) (work.Result, error) 
 	}
 	switch took := min(c.FinishedAt.Sub(c.StartedAt), maxRest); {
 	case !c.isFinished():
-	case s.isDone(c) && (key != "" || s.Reconcile == 0 || s.Now().Before(s.next(c))): // by another task
+	case c.hasStartedSinceAsked() && (key != "" || s.Reconcile == 0 || s.Now().Before(s.next(c))): // by another task
 		return s.after(c, key), nil
 	case took > 0 && !s.Now().Before(c.FinishedAt) && s.Now().Before(c.FinishedAt.Add(took)):
 		return work.Result{Outcome: work.Later, At: c.FinishedAt.Add(took)}, nil
@@ -216,14 +216,14 @@ func (s comparer) compare(ctx context.Context, key string) (work.Result, error) 
 	}
 	s.logger().Info("compared members with platform", zap.Int("added", s.applied.added), zap.Int("changed", s.applied.changed),
 		zap.Int("removed", s.applied.removed), zap.Int("skipped", c.Surplus), zap.Int("failed", s.applied.failed))
-	if c, err = s.Store.FindComparison(ctx, s.name); err == nil && !s.isDone(c) {
+	if c, err = s.Store.FindComparison(ctx, s.name); err == nil && !c.hasStartedSinceAsked() {
 		return work.Result{Outcome: work.Later, At: s.Now()}, nil // it was asked for meanwhile
 	}
 	return s.after(c, key), err
 }
 
-// isDone reports whether a comparison has started after the last one was asked for.
-func (s comparer) isDone(c Comparison) bool { return !c.StartedAt.Before(c.AskedAt) }
+// hasStartedSinceAsked reports whether nobody has asked for a comparison that starts after this one.
+func (c Comparison) hasStartedSinceAsked() bool { return !c.StartedAt.Before(c.AskedAt) }
 
 // after is what becomes of a task once the comparison is done.
 func (s comparer) after(c Comparison, key string) work.Result {

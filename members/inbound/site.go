@@ -109,7 +109,7 @@ type site struct {
 	webhook   registered                // by the task webhooks
 	isPlanned atomic.Bool               // that members are compared from time to time
 	isOwed    atomic.Bool               // a comparison that could not be stored
-	askedFor  atomic.Pointer[time.Time] // the last comparison that strangers have caused
+	laterAt   atomic.Pointer[time.Time] // when the comparison is due that strangers have caused
 
 	removed context.Context // is done once the site is
 	remove  func()
