@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
 // This file has the metrics that are read when they are asked for. A store that is away must
@@ -33,7 +35,7 @@ var (
 
 	membersPendingDesc = prometheus.NewDesc("lychgate_members_behind",
 		"Members whose last write the publishing platform does not have yet. "+
-			"Those of all sites in the store are counted together.", []string{"site"}, nil)
+			"Those of all sites in the store are counted together. lychgate_pending has it too, and takes its place in the next release.", []string{"site"}, nil)
 
 	pendingDesc = prometheus.NewDesc("lychgate_pending",
 		"What was written here and the publishing platform does not have yet, by kind (members, events, curation, registrations). "+
@@ -49,8 +51,8 @@ var (
 		"Sites whose platform rejects the key, or is away, by state (key_rejected, platform_away), of all edges.", []string{"state"}, nil)
 
 	redisUp          = &collector{[]*prometheus.Desc{redisUpDesc}, collectRedisUp}
-	membersPending   = &collector{[]*prometheus.Desc{membersPendingDesc, membersRefusedDesc, firstPollsDesc}, ofRunning(collectMembers)}
-	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc}, ofRunning(collectPending)}
+	membersPending   = &collector{[]*prometheus.Desc{membersRefusedDesc, firstPollsDesc}, ofRunning(collectMembers)}
+	pendingCount     = &collector{[]*prometheus.Desc{pendingDesc, membersPendingDesc}, ofRunning(collectPending)}
 	storedSitesCount = &collector{[]*prometheus.Desc{storedSitesDesc}, ofRunning(collectStoredSites)}
 	failingSites     = newFailingSites()
 )
@@ -104,31 +106,29 @@ func collectMembers(ctx context.Context, u *Uses, metrics chan<- prometheus.Metr
 		return
 	}
 	metrics <- gauge(firstPollsDesc, serving.inbound.Unpolled())
-	pending, err := serving.Outbox.CountAll(ctx)
-	if err != nil {
-		return
-	}
-	sendBySite(metrics, u.sites.served, membersPendingDesc, pending)
-	if refused, err := serving.Outbox.CountAllRefused(ctx); err == nil {
+	if refused, err := serving.Store.CountAllRefused(ctx); err == nil {
 		sendBySite(metrics, u.sites.served, membersRefusedDesc, refused)
 	}
 }
 
 func collectPending(ctx context.Context, u *Uses, metrics chan<- prometheus.Metric) {
-	v, err := u.PendingNow()
+	queue, err := u.PendingNow()
 	if err != nil {
 		return
 	}
-	all, err := v.CountAll(ctx)
+	all, err := queue.CountAll(ctx)
 	if err != nil {
 		return
 	}
-	for _, kind := range v.Kinds() {
+	for _, kind := range queue.Kinds() {
 		ofKind := make(map[string]int)
 		for site, of := range all {
 			ofKind[site] = of[kind]
 		}
 		sendBySite(metrics, u.sites.served, pendingDesc, ofKind, kind)
+		if kind == outbox.Kind {
+			sendBySite(metrics, u.sites.served, membersPendingDesc, ofKind)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (u *Uses) askStore(ctx context.Context) error {
 		if serving == nil {
 			return ErrStoreAway
 		}
-		_, err = serving.Outbox.Count(ctx, noSite)
+		_, err = serving.Store.CountPending(ctx, noSite)
 	case u.themes != nil:
 		store := u.themes.kept.Load()
 		if store == nil {

@@ -133,7 +133,8 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	}
 	noted, queue := s.store.contacts.Load(), s.store.work.Load()
 	writes := outbox.New(outbox.Config{
-		Store: store, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note,
+		Store: store, Tasks: store.Tasks(db.Now), Work: queue, Platform: platformsOf[platform.Platform](s.sites), Logger: s.logger, Now: db.Now,
+		Deleted: s.deleted, Contacts: noted.Note,
 	})
 	serving := &Serving{
 		Store:   store,
@@ -141,18 +142,15 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		Now:     db.Now,
 		Outbox:  writes,
 		inbound: inbound.New(inbound.Config{
-			Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note), Responds: writes.Heard,
-			Work: queue,
+			Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note), Work: queue,
 		}),
 		uses: members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
 	}
-	run(serving.Outbox.Run)
 	run(serving.inbound.Run)
 	run(serving.uses.Run)
-	run(func(ctx context.Context) { purgeRequests(ctx, store, db.Now, s.logger) })
 	s.serving.Store(serving)
 	return nil
 }
@@ -217,18 +215,6 @@ func (of declared) find(store members.Integrations, uses *members.Uses, site str
 		}
 		uses.Note(stored)
 		return stored, nil
-	}
-}
-
-// purgeRequests forgets old responses from time to time, until ctx is done.
-func purgeRequests(ctx context.Context, requests members.Requests, now func() time.Time, logger *zap.Logger) {
-	for {
-		if err := requests.PurgeRequests(ctx, now()); err != nil && ctx.Err() == nil {
-			logger.Error("cannot purge old responses of requests with an Idempotency-Key", zap.Error(err))
-		}
-		if !waitFor(ctx, time.Hour) {
-			return
-		}
 	}
 }
 

@@ -3,40 +3,35 @@ package edge
 import (
 	"context"
 
-	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// Pending opens the store if it is not open. Errors: ErrStoreAway, and why it cannot be opened.
-func (u *Uses) Pending() (pending.View, error) {
+// Pending is the queue of all that is written here and not on the platforms yet. It opens the store if it is not open. Errors:
+// ErrStoreAway, and why it cannot be opened.
+func (u *Uses) Pending() (*work.Queue, error) {
 	if u.base.store == nil {
-		return pending.View{}, ErrStoreAway
+		return nil, ErrStoreAway
 	}
 	if err := u.base.store.open(); err != nil {
-		return pending.View{}, err
+		return nil, err
 	}
 	return u.PendingNow()
 }
 
 // TryNow has all that is pending of a site tried at once. Errors: ErrStoreAway, those of the store.
 func (u *Uses) TryNow(ctx context.Context, site string) error {
-	v, err := u.PendingNow()
+	queue, err := u.PendingNow()
 	if err != nil {
 		return err
 	}
-	_, _, err = v.TryNow(ctx, site)
+	_, err = queue.TryNow(ctx, site)
 	return err
 }
 
 // PendingNow is Pending for callers that do not wait until the store is opened.
-func (u *Uses) PendingNow() (pending.View, error) {
-	if u.base.store == nil || u.base.store.work.Load() == nil {
-		return pending.View{}, ErrStoreAway
+func (u *Uses) PendingNow() (*work.Queue, error) {
+	if u.base.store == nil || u.base.store.work.Load() == nil || u.members != nil && u.members.Serving() == nil {
+		return nil, ErrStoreAway
 	}
-	v := pending.View{Work: u.base.store.work.Load()}
-	if serving := u.members.Serving(); serving != nil {
-		v.Outbox = serving.Outbox
-	} else if u.members != nil {
-		return v, ErrStoreAway
-	}
-	return v, nil
+	return u.base.store.work.Load(), nil
 }

@@ -2,8 +2,6 @@ package edge
 
 import (
 	"context"
-	"maps"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/trouble"
@@ -33,21 +31,11 @@ func (u *Uses) troubleHere() []trouble.Source {
 
 // pausedSites are those whose circuit breaker is open.
 func (u *Uses) pausedSites() map[string]trouble.Reason {
-	since := make(map[string]time.Time)
-	if serving := u.members.Serving(); serving != nil {
-		maps.Copy(since, serving.Outbox.Paused())
-	}
-	if u.base.store != nil {
-		if queue := u.base.store.work.Load(); queue != nil {
-			for name, when := range queue.Paused() {
-				if known, ok := since[name]; !ok || when.Before(known) {
-					since[name] = when
-				}
-			}
-		}
-	}
 	paused := make(map[string]trouble.Reason)
-	for name, when := range since {
+	if u.base.store == nil || u.base.store.work.Load() == nil {
+		return paused
+	}
+	for name, when := range u.base.store.work.Load().Paused() {
 		paused[name] = trouble.Reason{State: trouble.WritesPaused, Since: &when, ThisEdge: true, Problem: "the platform did not respond, so writes are queued without being tried, but for a probe now and then"}
 	}
 	return paused

@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,9 +9,7 @@ import (
 )
 
 const (
-	// LeaseTime is how long a process may hold a record while a caller waits. No
-	// attempt takes longer then. A record of a process that died is pending for
-	// as long.
+	// LeaseTime is how long a process may hold a record that it looks at on the platform. That takes no longer.
 	LeaseTime = 15 * time.Second
 
 	// StoreTimeout bounds what is asked of the store when no caller waits.
@@ -24,35 +23,40 @@ type Leases struct {
 
 	// Timeout bounds how long Acquire waits for a record that is leased.
 	Timeout time.Duration
+
+	// Time is how long a lease lasts. Default: LeaseTime.
+	Time time.Duration
 }
 
-// New makes a lease of LeaseTime from now, for the store to grant.
-func (l Leases) New() Lease { return Lease{Owner: rand.Text(), Until: l.Now().Add(LeaseTime)} }
+// New makes a lease from now on, for the store to grant.
+func (l Leases) New() Lease {
+	return Lease{Owner: rand.Text(), Until: l.Now().Add(cmp.Or(l.Time, LeaseTime))}
+}
 
-// Acquire waits for the lease of a record, and reads it anew. The owner is empty
-// if another process holds the lease for too long. Errors: ErrNotFound.
-func (l Leases) Acquire(ctx context.Context, r *Record) (owner string, err error) {
+// Acquire waits for the lease of a record, and reads it anew. The lease is none
+// if another process holds it for too long. Errors: ErrNotFound.
+func (l Leases) Acquire(ctx context.Context, r *Record) (Lease, error) {
 	deadline := l.Now().Add(l.Timeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		lease := l.New()
 		leased, err := l.Store.Lease(ctx, r.GUID, lease)
 		if err == nil {
 			if leased.Deleted || leased.CheckIsThere() != nil {
-				return "", errors.Join(ErrNotFound, l.Release(ctx, leased, lease.Owner))
+				return Lease{}, errors.Join(ErrNotFound, l.Release(ctx, leased, lease.Owner))
 			}
 			leased.MemberID = r.MemberID
 			*r = leased
-			return lease.Owner, nil
+			return lease, nil
 		}
 		if !errors.Is(err, ErrConflict) {
-			return "", err
+			return Lease{}, err
 		}
 		if l.Now().After(deadline) {
-			return "", nil
+			return Lease{}, nil
 		}
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return Lease{}, ctx.Err()
 		case <-time.After(pause):
 		}
 	}

@@ -75,7 +75,4 @@ type Requests interface {
 	// EndRequest keeps the response of a request, or forgets that there was one
 	// if response is nil, unless another owner has it.
 	EndRequest(ctx context.Context, r Request, response *Response) error
-
-	// PurgeRequests forgets what was answered more than 24 hours ago.
-	PurgeRequests(ctx context.Context, now time.Time) error
 }

@@ -8,7 +8,7 @@ import (
 // Outbox applies writes to the publishing platform.
 type Outbox interface {
 	// Deliver applies a write that is in the store to the platform, and ends its
-	// lease. Without an owner of a lease the write is left to a retry. Errors:
+	// lease. Without a lease the write is left to a retry. Errors:
 	// ErrNotFound, if the platform's staff deleted the member; *InvalidError and
 	// *TakenError, if the platform refused the write, and it was undone.
 	Deliver(ctx context.Context, w Write) (Delivered, error)
@@ -18,7 +18,7 @@ type Outbox interface {
 type Write struct {
 	After  Record
 	Before *Record // nil for a new member
-	Owner  string  // of the lease
+	Lease  Lease   // none for one that is left to a retry
 }
 
 // Delivered is a record after a write.
@@ -64,6 +64,10 @@ type Config struct {
 	Now func() time.Time
 }
 
+// callerLease is how long a process has a record that it writes for a caller, unless it prolongs that: how long a killed process
+// delays the write, at most.
+const callerLease = 8 * time.Second
+
 // DefaultTimeout bounds how long a caller of the API waits for the platform.
 const DefaultTimeout = 5 * time.Second
 
@@ -83,5 +87,5 @@ func New(cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Service{Config: cfg, leases: Leases{Store: cfg.Store, Now: cfg.Now, Timeout: cfg.Timeout}}
+	return &Service{Config: cfg, leases: Leases{Store: cfg.Store, Now: cfg.Now, Timeout: cfg.Timeout, Time: callerLease}}
 }

@@ -49,7 +49,7 @@ func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Deliv
 		return Delivered{}, err
 	}
 	r.Version = 1
-	return s.deliver(ctx, Write{After: r, Owner: lease.Owner})
+	return s.deliver(ctx, Write{After: r, Lease: lease})
 }
 
 // write changes a member and delivers the change. With a *TakenError nothing was
@@ -59,18 +59,18 @@ func (s *Service) tryInsert(ctx context.Context, i Integration, r Record) (Deliv
 // the change is queued.
 func (s *Service) write(ctx context.Context, i Integration, identifier string, match func(Member) bool, change func(*Record)) (Delivered, error) {
 	for { // each time that this starts again, another write was done
-		before, owner, err := s.lease(ctx, i, identifier)
+		before, lease, err := s.lease(ctx, i, identifier)
 		if errors.Is(err, errStale) {
 			continue
 		}
 		if err != nil {
 			return Delivered{}, err
 		}
-		after, err := s.change(ctx, i, before, owner, match, change)
+		after, err := s.change(ctx, i, before, lease.Owner, match, change)
 		if err == nil {
-			return s.deliver(ctx, Write{After: after, Before: &before, Owner: owner})
+			return s.deliver(ctx, Write{After: after, Before: &before, Lease: lease})
 		}
-		err = errors.Join(err, s.leases.Release(ctx, before, owner))
+		err = errors.Join(err, s.leases.Release(ctx, before, lease.Owner))
 		if !errors.Is(err, ErrConflict) {
 			return Delivered{}, err
 		}
@@ -80,21 +80,21 @@ func (s *Service) write(ctx context.Context, i Integration, identifier string, m
 // errStale means that a member was deleted while its lease was waited for.
 var errStale = errors.New("the record is stale")
 
-// lease finds a record and leases it. The owner is empty if another process holds
-// the lease for too long, and if there is no outbox.
-func (s *Service) lease(ctx context.Context, i Integration, identifier string) (r Record, owner string, err error) {
+// lease finds a record and leases it. The lease is none if another process holds
+// it for too long, and if there is no outbox.
+func (s *Service) lease(ctx context.Context, i Integration, identifier string) (r Record, lease Lease, err error) {
 	r, err = s.find(ctx, i, identifier)
 	if err != nil || s.Outbox == nil {
-		return r, "", err
+		return r, Lease{}, err
 	}
-	owner, err = s.leases.Acquire(ctx, &r)
+	lease, err = s.leases.Acquire(ctx, &r)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return Record{}, "", errStale
-	case err == nil && owner == "": // the other process may have changed it
+		return Record{}, Lease{}, errStale
+	case err == nil && lease.Owner == "": // the other process may have changed it
 		r, err = s.find(ctx, i, identifier)
 	}
-	return r, owner, err
+	return r, lease, err
 }
 
 // change changes a record in the store. Errors: ErrConflict, ErrPrecondition,

@@ -15,7 +15,7 @@ import (
 )
 
 func TestRecordsAreFoundByEachKey(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		insert(t, store, joe())
 
@@ -47,7 +47,7 @@ func TestRecordsAreFoundByEachKey(t *testing.T) {
 
 // A member is read by the key that names it, and has a member ID only if the key has one.
 func TestMembersAreReadByTheirKey(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		insert(t, store, joe())
 		want := jane().Member
@@ -69,7 +69,7 @@ func TestMembersAreReadByTheirKey(t *testing.T) {
 
 // Both databases take the same text: UTF-8 without U+0000.
 func TestBothDatabasesTakeTheSameText(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		for _, bad := range []string{"\xff\xfe", "a\x00b", "\xed\xa0\x80"} {
 			for field, change := range map[string]func(m *members.Record){
@@ -126,7 +126,7 @@ func TestBothDatabasesTakeTheSameText(t *testing.T) {
 
 // Addresses that look alike are two members, and two forms of a domain are one.
 func TestEmailsThatLookAlike(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		mike := joe()
 		mike.Email = "mike@exämple.com"
 		insert(t, store, mike)
@@ -145,7 +145,7 @@ func TestEmailsThatLookAlike(t *testing.T) {
 }
 
 func TestInsertRefusesDoubles(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		tests := []struct {
 			name   string
@@ -172,7 +172,7 @@ func TestInsertRefusesDoubles(t *testing.T) {
 }
 
 func TestUpdatesAreStoredUnlessOutdated(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		insert(t, store, joe())
 
@@ -199,7 +199,7 @@ func TestUpdatesAreStoredUnlessOutdated(t *testing.T) {
 }
 
 func TestTombstonesFreeEmailAndMemberID(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		m := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})
 		m.Deleted, m.Condition = true, &members.Condition{Writes: []int64{1}, Read: m.Member} // of a write that is applied
@@ -235,8 +235,8 @@ func TestTombstonesFreeEmailAndMemberID(t *testing.T) {
 		// The applied tombstone keeps the platform's ID for a while.
 		purge := func(before time.Duration) {
 			t.Helper()
-			if err := store.PurgeTombstones(t.Context(), time.Now().Add(before)); err != nil {
-				t.Fatalf("store.PurgeTombstones: %v", err)
+			if err := store.Tasks(func() time.Time { return time.Now().Add(before) }).Purge(t.Context()); err != nil {
+				t.Fatalf("Purge: %v", err)
 			}
 		}
 		purge(-time.Hour)
@@ -251,7 +251,7 @@ func TestTombstonesFreeEmailAndMemberID(t *testing.T) {
 }
 
 func TestOnlyOneProcessHasTheLease(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, joe())
 		now := time.Now()
 		me, other := members.Lease{Owner: "me", Until: now.Add(time.Hour)}, members.Lease{Owner: "other", Until: now.Add(time.Hour)}
@@ -298,7 +298,7 @@ func TestOnlyOneProcessHasTheLease(t *testing.T) {
 
 // One process at a time has the lease of a member.
 func TestLeaseExcludes(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, joe())
 		until := time.Now().Add(time.Hour)
 		var leased atomic.Int32
@@ -328,7 +328,7 @@ func TestAppliedKeeps(t *testing.T) {
 	says.Subscribed, says.Newsletters, says.PlatformID = false, nil, "p-2"
 	for field, name := range map[members.Field]string{members.EmailField: "email", members.NameField: "name", members.NoteField: "note", members.LabelsField: "labels", members.SubscriptionField: "subscription"} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, store outbox.Store) {
+			each(t, func(t *testing.T, store *SQL) {
 				insert(t, store, jane())
 				m := find(t, store, members.Key{Site: "daily", GUID: "guid-jane"})
 				m.Named = [5]int64{2, 2, 2, 2, 2}

@@ -12,12 +12,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
 // These tests check the contract of Store on each database.
 
-func newStore(t testing.TB, db *database.DB) outbox.Store {
+func newStore(t testing.TB, db *database.DB) *SQL {
 	t.Helper()
 	store, err := NewSQL(t.Context(), db)
 	if err != nil {
@@ -26,7 +25,7 @@ func newStore(t testing.TB, db *database.DB) outbox.Store {
 	return store
 }
 
-func each(t *testing.T, test func(t *testing.T, store outbox.Store)) {
+func each(t *testing.T, test func(t *testing.T, store *SQL)) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) { test(t, newStore(t, db)) })
 }
 
@@ -55,14 +54,14 @@ func joe() members.Record {
 	}
 }
 
-func insert(t testing.TB, store outbox.Store, m members.Record) {
+func insert(t testing.TB, store *SQL, m members.Record) {
 	t.Helper()
 	if err := store.Insert(t.Context(), m, "crm", members.Lease{}); err != nil {
 		t.Fatalf("store.Insert: %v", err)
 	}
 }
 
-func find(t testing.TB, store outbox.Store, key members.Key) members.Record {
+func find(t testing.TB, store *SQL, key members.Key) members.Record {
 	t.Helper()
 	m, err := store.Find(t.Context(), key)
 	if err != nil {

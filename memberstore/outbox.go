@@ -12,30 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 )
 
-const (
-	markSent = `UPDATE members SET sent_email = $2, sent_key = $3, sent_at = $4 WHERE guid = $1`
-
-	isDue = ` m.applied < m.version AND m.next_attempt <= $1 AND m.lease_until <= $1`
-
-	// pendingSites goes from site to site in the index of pending records, not through
-	// all of them: there may be many, of sites that nobody serves any more.
-	pendingSites = `WITH RECURSIVE pending (site) AS (
-			SELECT min(site) FROM members WHERE applied < version
-			UNION ALL
-			SELECT (SELECT min(site) FROM members WHERE applied < version AND site > pending.site) FROM pending WHERE site IS NOT NULL
-		)
-		SELECT site FROM pending WHERE site IS NOT NULL`
-	dueSites = pendingSites + `
-			AND EXISTS (SELECT 1 FROM members m WHERE m.site = pending.site AND` + isDue + `)`
-	due     = `SELECT '', ` + columns + ` FROM members m WHERE m.site = $2 AND` + isDue + ` ORDER BY m.next_attempt LIMIT $3`
-	makeDue = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND applied < version`
-
-	countAllPending = `SELECT site, count(*) FROM members WHERE applied < version GROUP BY site`
-
-	countPending = `SELECT count(*) FROM members m WHERE m.applied < m.version AND m.site = $1`
-
-	purgeTombstones = `DELETE FROM members WHERE deleted AND applied >= version AND next_attempt < $1`
-)
+const markSent = `UPDATE members SET sent_email = $2, sent_key = $3, sent_at = $4 WHERE guid = $1`
 
 var (
 	markFailed = `UPDATE members SET attempts = attempts + $8, problem = $2, next_attempt = $3,
@@ -95,40 +72,6 @@ func (s queue) Revert(ctx context.Context, w members.Write) error {
 		return replace(ctx, tx, revertMember, m, refused)
 	})
 	return database.Wrap("putting a member back", err)
-}
-
-func (s queue) DueSites(ctx context.Context, now time.Time) ([]string, error) {
-	sites, err := database.List(ctx, s.db.Read, database.Text, dueSites+` ORDER BY site`, database.Millis(now))
-	return sites, database.Wrap("listing sites with due members", err)
-}
-
-func (s queue) PendingSites(ctx context.Context) ([]string, error) {
-	sites, err := database.List(ctx, s.db.Read, database.Text, pendingSites+` ORDER BY site`)
-	return sites, database.Wrap("listing sites with pending members", err)
-}
-
-func (s queue) Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error) {
-	list, err := s.list(ctx, due, database.Millis(now), site, limit)
-	return list, database.Wrap("listing due members", err)
-}
-
-func (s queue) MakeDue(ctx context.Context, site string) (int, error) {
-	n, err := database.Affected(s.db.Write.ExecContext(ctx, makeDue, site))
-	return int(n), database.Wrap("making members due", err)
-}
-
-func (s queue) CountPending(ctx context.Context, site string) (n int, err error) {
-	err = s.db.Read.QueryRowContext(ctx, countPending, site).Scan(&n)
-	return n, database.Wrap("counting pending members", err)
-}
-
-func (s queue) CountAllPending(ctx context.Context) (map[string]int, error) {
-	return s.countBySite(ctx, countAllPending)
-}
-
-func (s queue) PurgeTombstones(ctx context.Context, before time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, purgeTombstones, database.Millis(before))
-	return database.Wrap("removing old tombstones", err)
 }
 
 var _ outbox.Store = (*SQL)(nil)

@@ -14,12 +14,13 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // An email that was sent to the platform without a response stays known through later
 // writes.
 func TestEmailsSentWithoutResponseStayKnown(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		lingers := func(exceptGUID string) bool {
 			t.Helper()
 			lingers, err := store.EmailLingers(t.Context(), "daily", "JOE@example.com", exceptGUID)
@@ -73,7 +74,7 @@ func TestEmailsSentWithoutResponseStayKnown(t *testing.T) {
 }
 
 func TestRecordsToApplyAgainStayPending(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		m := joe()
 		m.Sent, m.SentAt = m.Email, then
 		if err := store.Insert(t.Context(), m, "", members.Lease{Owner: "me", Until: time.Now().Add(time.Hour)}); err != nil {
@@ -99,16 +100,16 @@ func TestRecordsToApplyAgainStayPending(t *testing.T) {
 }
 
 func TestRecordsAreDueUntilApplied(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		guids := func(now time.Time) (list []string) {
-			members, err := store.Due(t.Context(), "daily", now, 10)
+			tasks, err := store.Tasks(func() time.Time { return now }).Due(t.Context(), "daily", outbox.Kind, now, 10)
 			if err != nil {
-				t.Fatalf("store.Due: %v", err)
+				t.Fatalf("Due: %v", err)
 			}
-			for _, m := range members {
-				list = append(list, m.GUID)
+			for _, task := range tasks {
+				list = append(list, task.Key)
 			}
-			if len(list) == 2 && members[0].NextAttempt.Equal(members[1].NextAttempt) {
+			if len(list) == 2 && tasks[0].DueAt.Equal(tasks[1].DueAt) {
 				slices.Sort(list) // both are due since the same time
 			}
 			return list
@@ -138,8 +139,8 @@ func TestRecordsAreDueUntilApplied(t *testing.T) {
 		if want := now.Add(time.Minute).UTC().Truncate(time.Millisecond); !waiting.NextAttempt.Equal(want) || waiting.Problem != "down" || waiting.Attempts != 1 {
 			t.Errorf("waits %+v, want until %s", waiting, want)
 		}
-		if n, err := store.MakeDue(t.Context(), "daily"); n != 3 || err != nil {
-			t.Errorf("%d are due now, want 3: %v", n, err)
+		if n, err := store.Tasks(time.Now).MakeDue(t.Context(), "daily"); n[outbox.Kind] != 3 || err != nil {
+			t.Errorf("%v are due now, want 3: %v", n, err)
 		}
 		if diff := cmp.Diff([]string{"guid-0", "guid-1"}, guids(now)); diff != "" {
 			t.Errorf("made due: %s", diff)
@@ -167,7 +168,7 @@ func TestRecordsAreDueUntilApplied(t *testing.T) {
 }
 
 func TestRefusedWritesAreReverted(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, jane())
 		before := find(t, store, members.Key{Site: "daily", Email: "jane@example.com"})
 		refused := before
@@ -199,7 +200,7 @@ func TestRefusedWritesAreReverted(t *testing.T) {
 // DueSites finds the sites with a due record, also those of other processes, and no
 // others.
 func TestDueSites(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		now := time.Now()
 		for site, set := range map[string]func(*members.Record, *members.Lease){
 			"due":     func(*members.Record, *members.Lease) {},
@@ -225,21 +226,21 @@ func TestDueSites(t *testing.T) {
 		for after, want := range map[time.Duration][]string{
 			0: {"due"}, 2 * time.Minute: {"due", "leased"}, 2 * time.Hour: {"due", "leased", "waiting"},
 		} {
-			got, err := store.DueSites(t.Context(), now.Add(after))
+			sites, err := store.Tasks(func() time.Time { return now.Add(after) }).DueSites(t.Context(), outbox.Kind, work.DueSite{})
+			var got []string
+			for _, of := range sites {
+				got = append(got, of.Site)
+			}
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("after %s: %s, %v", after, diff, err)
 			}
-		}
-		got, err := store.PendingSites(t.Context())
-		if diff := cmp.Diff([]string{"due", "leased", "waiting"}, got); diff != "" || err != nil {
-			t.Errorf("pending: %s, %v", diff, err)
 		}
 	})
 }
 
 // A write that was not tried is no failed attempt: its backoff does not grow.
 func TestMarkUntried(t *testing.T) {
-	each(t, func(t *testing.T, store outbox.Store) {
+	each(t, func(t *testing.T, store *SQL) {
 		insert(t, store, joe())
 		f := outbox.Failure{Problem: "not tried", Next: time.Now(), Untried: true}
 		if err := store.MarkFailed(t.Context(), "guid-joe", f, "me"); err != nil {
@@ -259,7 +260,7 @@ func TestDueSitesIsIndexed(t *testing.T) {
 	if _, err := NewSQL(t.Context(), db); err != nil {
 		t.Fatalf("NewSQL: %v", err)
 	}
-	plan := planOf(t, db, dueSites, 0)
+	plan := planOf(t, db, dueSites, 0, "", 1)
 	for line := range strings.SplitSeq(strings.TrimSpace(plan), "\n") {
 		if strings.HasPrefix(line, "SCAN m") || strings.HasPrefix(line, "SEARCH m") && !strings.Contains(line, "INDEX members_behind") {
 			t.Errorf("%s, in\n%s", line, plan)

@@ -27,30 +27,11 @@ const (
 
 	deleteRefused = `DELETE FROM members WHERE ` + refusedCreate + ` AND site = $1
 		AND (email_key = $2 OR guid IN (SELECT guid FROM member_ids WHERE site = $1 AND integration = $3 AND member_id = $4))`
-
-	purgeRefused = `DELETE FROM members WHERE ` + refusedCreate + ` AND refused_at < $1`
-
-	listRefused  = `SELECT '', ` + columns + ` FROM members m WHERE m.refused <> '' AND m.site = $1 ORDER BY m.refused_at DESC LIMIT $2`
-	countRefused = `SELECT site, count(*) FROM members WHERE refused <> '' GROUP BY site`
 )
 
 func (s queue) RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error {
 	err := changeOne(s.db.Write.ExecContext(ctx, refuseCreate, guid, version, asText(reason), database.Millis(now)))
 	return database.Wrap("noting that a member is refused", err)
-}
-
-func (s queue) PurgeRefused(ctx context.Context, before time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, purgeRefused, database.Millis(before))
-	return database.Wrap("removing old refusals", err)
-}
-
-func (s queue) Refused(ctx context.Context, site string, limit int) ([]members.Record, error) {
-	list, err := s.list(ctx, listRefused, site, limit)
-	return list, database.Wrap("listing refused members", err)
-}
-
-func (s queue) CountAllRefused(ctx context.Context) (map[string]int, error) {
-	return s.countBySite(ctx, countRefused)
 }
 
 // withoutRefused calls a function that stores a record, once more if a refused create was in

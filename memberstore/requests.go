@@ -82,11 +82,6 @@ func (s callers) BeginRequest(ctx context.Context, r members.Request, now time.T
 	return request, nil
 }
 
-func (s callers) PurgeRequests(ctx context.Context, now time.Time) error {
-	_, err := s.db.Write.ExecContext(ctx, purgeRequests, now.Add(-requestRetention).UnixMilli())
-	return database.Wrap("forgetting old requests", err)
-}
-
 func (s callers) RenewRequest(ctx context.Context, r members.Request, now time.Time) error {
 	until := now.Add(members.ClaimTime).UnixMilli()
 	_, err := s.db.Write.ExecContext(ctx, renewRequest, r.Site, r.Integration, r.Key, r.Owner, until)

@@ -255,7 +255,7 @@ func (f hangingFinder) MembersOf(context.Context, []string) ([]string, error) {
 func TestForgetManySites(t *testing.T) {
 	db := dbtest.SQLite(t)
 	r := edgesWithParty(t, db, 1, nil)[0]
-	const sites = 3 * work.MaxPolls
+	const sites = 3 * work.MaxChecks
 	err := db.InTx(t.Context(), func(tx *sql.Tx) error {
 		for n := range sites {
 			site := fmt.Sprintf("site%03d", n)
@@ -275,7 +275,7 @@ func TestForgetManySites(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	r.forgetSites(t.Context(), func(site string) platform.MemberFinder {
-		if site < fmt.Sprintf("site%03d", work.MaxPolls-1) {
+		if site < fmt.Sprintf("site%03d", work.MaxChecks-1) {
 			return hangingFinder{end}
 		}
 		return &finder{}

@@ -21,11 +21,11 @@ func TestAskerStays(t *testing.T) {
 		enqueue := func(name string) {
 			t.Helper()
 			ctx := WithAsker(t.Context(), Asker{Name: name})
-			if err := b.db.InTx(ctx, func(tx *sql.Tx) error {
+			if err := b.store.db.InTx(ctx, func(tx *sql.Tx) error {
 				_, err := b.Enqueue(ctx, tx, Task{Site: "daily", Kind: "posts", Key: "1"})
 				return err
 			}); err != nil {
-				t.Fatalf("b.db.InTx: %v", err)
+				t.Fatalf("b.store.db.InTx: %v", err)
 			}
 		}
 		asked := func(what, want string) {
@@ -56,12 +56,12 @@ func TestPendingWorkKeepsWhoAsked(t *testing.T) {
 		ctx := WithAsker(t.Context(), Asker{Name: "Jane", IsUnanswered: true})
 		enqueue := b.Enqueuer("daily", "posts")
 		var task Task
-		err := b.db.InTx(ctx, func(tx *sql.Tx) (err error) {
+		err := b.store.db.InTx(ctx, func(tx *sql.Tx) (err error) {
 			task, err = enqueue(ctx, tx, Task{Site: "daily", Kind: "posts", Key: "1"})
 			return err
 		})
 		if err != nil {
-			t.Fatalf("b.db.InTx: %v", err)
+			t.Fatalf("b.store.db.InTx: %v", err)
 		}
 		if a, isKnown := b.Try(ctx, task); isKnown {
 			t.Errorf("an attempt was made: got %+v, want none", a)

@@ -28,6 +28,7 @@ type Breaker struct {
 	isLogged   bool // that it has opened
 	isProbing  bool
 	openedAt   time.Time
+	failedAt   time.Time     // last
 	interval   time.Duration // from one probe to the next
 	probeAt    time.Time     // when the next probe may start
 }
@@ -37,6 +38,14 @@ func (b *Breaker) IsFresh() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.isOpen && len(b.unanswered) == 0
+}
+
+// IsOver reports whether there is nothing to remember any more: what has failed was not tried again for long, so others have
+// done it.
+func (b *Breaker) IsOver(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.isOpen && now.Sub(b.failedAt) > 2*maxBackoff
 }
 
 // IsClosed reports whether attempts may be made.
@@ -95,6 +104,7 @@ func (b *Breaker) ProbeNow() {
 func (b *Breaker) Fail(key string, isRetry bool, now time.Time) (opens bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.failedAt = now
 	if b.isOpen {
 		if b.isProbing {
 			b.interval = min(2*b.interval, maxProbeInterval)

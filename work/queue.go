@@ -35,36 +35,45 @@ const (
 	// change of a post takes Ghost, 60 ms.
 	holdInterval = 50 * time.Millisecond
 
-	// pollInterval is how often Run polls for what is due.
-	pollInterval = 5 * time.Second
+	// pollInterval is how often Run polls for what is due, and troubledInterval how often while a platform does not
+	// respond.
+	pollInterval, troubledInterval = 5 * time.Second, time.Second
 
-	// maxTasks bounds what is under way in a process, maxDue of it what nobody waits for. A
-	// site has an eighth of each at most, and of the second half one. So platforms that hang,
-	// or take long, leave slots to others, and retries to what editors wait for.
-	maxTasks, maxDue, maxOfSite = 64, 48, 8
+	// Attempts that nobody waits for: so many at once at platforms that respond in slowDue, and at others; of a site
+	// dueOfSite. maxBatch is how many tasks of a site are read at once.
+	maxDue, maxSlowDue, dueOfSite, slowDue = 112, 64, 4, 2 * time.Second
+	maxBatch                               = 64
 
-	// MaxPolls is how much of this Background may take for what is not even pending.
-	MaxPolls = 24
+	// Attempts that callers wait for: likewise.
+	maxCalls, maxSlowCalls, callsOfSite, slowCall = 56, 24, 12, time.Second
+
+	// MaxChecks is likewise for what is not even pending.
+	MaxChecks, maxSlowChecks, checksOfSite = 48, 24, 4
 
 	// refusalRetention is how long it is kept that the platform refused something, as for
 	// members.
 	refusalRetention = 30 * 24 * time.Hour
-	purgeInterval    = time.Hour
+	purgeInterval    = 10 * time.Minute
+
+	// heardInterval is how often at most all that is pending is tried because the platform responds to something else.
+	heardInterval = 5 * time.Second
 )
 
 // Queue does the work of all sites of a process. It may be used by many goroutines at once.
 // It needs Run.
 type Queue struct {
-	store
+	store   *store
 	logger  *zap.Logger
 	warn    *warnings.Log
-	limiter *limiter.Limiter
-	checks  *limiter.Limiter // likewise of kinds with IsCheck, so that these keep nothing that is pending waiting
-	serial  *limiter.Limiter // one slot for each site and kind that is serial
+	calls   *limiter.Bulkhead // attempts that callers wait for
+	due     *limiter.Bulkhead // others
+	checks  *limiter.Bulkhead // likewise of kinds with IsCheck, so that these keep nothing that is pending waiting
+	serial  *limiter.Limiter  // one slot for each site and kind that is serial
 	wake    chan struct{}
 	isShort atomic.Bool     // of slots: Run goes on when one is free
 	ctx     context.Context // of attempts, until Run ends
 	cancel  context.CancelFunc
+	working sync.WaitGroup // on batches
 	purged  time.Time
 
 	mu       sync.Mutex
@@ -77,17 +86,43 @@ type Queue struct {
 // handled is a kind with what Run knows of it.
 type handled struct {
 	Kind
-	limiter, slots *limiter.Limiter // of all such kinds, and of this one
+	due   *limiter.Bulkhead // of all such kinds
+	slots *limiter.Limiter  // of this one
 
-	rest   []dueSite // sites with due work that were read and not looked at yet
-	behind dueSite   // the last one that was read
+	rest   []DueSite // sites with due work that were read and not looked at yet
+	behind DueSite   // the last one that was read
 	isMore bool      // there may be others behind it
+
+	batches map[string]*batch // by site, those of which not all has begun
 }
 
 // breaker is the breaker of a site's platform.
 type breaker struct {
 	Breaker
-	of any // the platform
+	of    any          // the platform
+	slow  atomic.Int64 // attempts that take long now
+	heard atomic.Int64 // when it was heard that it responds, in Unix milliseconds
+}
+
+// isSlow reports whether the platform had no response lately, or an attempt takes long now.
+func (b *breaker) isSlow() bool { return b != nil && (b.slow.Load() > 0 || !b.IsFresh()) }
+
+// in has something done in a slot, which ends with it. The breaker may be nil.
+func (b *breaker) in(slot *limiter.Slot, do func(ctx context.Context)) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		var slowed atomic.Int64
+		ctx = slot.Begin(ctx, func() {
+			if b != nil {
+				slowed.Add(1)
+				b.slow.Add(1)
+			}
+		})
+		do(ctx)
+		slot.End()
+		if b != nil {
+			b.slow.Add(-slowed.Load())
+		}
+	}
 }
 
 // New migrates the table and returns a Queue. now is its clock; nil for the store's.
@@ -99,8 +134,10 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 		now = db.Now
 	}
 	q := &Queue{
-		store: store{db, now}, logger: logger, warn: warnings.New(logger, now), limiter: limiter.New(maxTasks, maxOfSite), checks: limiter.New(maxTasks, maxOfSite), serial: limiter.New(0, 1),
-		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
+		store: &store{db, now}, logger: logger, warn: warnings.New(logger, now), serial: limiter.New(0, 1),
+		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, callsOfSite, slowCall), due: limiter.NewBulkhead(maxDue, maxSlowDue, dueOfSite, slowDue),
+		checks: limiter.NewBulkhead(MaxChecks, maxSlowChecks, checksOfSite, slowDue),
+		wake:   make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q, nil
@@ -110,11 +147,25 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 func (q *Queue) Handle(k Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	of := q.limiter
+	of := q.due
 	if k.IsCheck {
 		of = q.checks
 	}
-	q.kinds[k.Name] = &handled{Kind: k, limiter: of, slots: limiter.New(k.Most, 0)}
+	if k.Table == nil {
+		k.Table = q.store
+	}
+	q.kinds[k.Name] = &handled{Kind: k, due: of, slots: limiter.New(k.Most, 0), batches: make(map[string]*batch)}
+}
+
+// tables are those of all kinds.
+func (q *Queue) tables() []Table {
+	tables := []Table{q.store}
+	for _, k := range q.handled() {
+		if k.Table != tables[0] {
+			tables = append(tables, k.Table)
+		}
+	}
+	return tables
 }
 
 // ok is false if this process does not do the work. The breaker is that of the site's
@@ -142,10 +193,11 @@ func (q *Queue) kind(site, name string) (k *handled, b *breaker, ok bool) {
 
 // forgetIdle forgets the breakers of sites at which nothing is wrong and nothing is under way.
 func (q *Queue) forgetIdle() {
+	now := q.store.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	maps.DeleteFunc(q.breakers, func(site string, b *breaker) bool {
-		return b.IsFresh() && q.limiter.TakenBy(site)+q.checks.TakenBy(site) == 0
+		return (b.IsFresh() || b.IsOver(now)) && q.calls.TakenBy(site)+q.due.TakenBy(site)+q.checks.TakenBy(site) == 0
 	})
 }
 
@@ -153,17 +205,17 @@ func (q *Queue) forgetIdle() {
 // latest of it. Run makes the first attempt. The transaction has locked the thing itself before,
 // if it is a row: [Result.Settle] does it in the same order.
 func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
-	return q.enqueue(ctx, tx, t, false)
+	return q.store.enqueue(ctx, tx, t, false)
 }
 
 // Check has a task of a kind with IsCheck done at a time, unless it is due before, and once more if it is being done. The zero
 // time is now. It reports false if the site has so many of the kind already.
 func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time, most int) (bool, error) {
-	now := q.now()
+	now := q.store.now()
 	if at.IsZero() {
 		at = now
 	}
-	n, err := database.Affected(q.db.Write.ExecContext(ctx, checkTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), most, now.UnixMilli()))
+	n, err := database.Affected(q.store.db.Write.ExecContext(ctx, checkTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), most, now.UnixMilli()))
 	if !at.After(now) {
 		q.Wake(site)
 	}
@@ -173,11 +225,11 @@ func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time,
 // Plan has a task of a kind with IsCheck done at a time, unless it is due before, and once more if it is being done. The zero
 // time is now.
 func (q *Queue) Plan(ctx context.Context, site, kind, key string, at time.Time) error {
-	now := q.now()
+	now := q.store.now()
 	if at.IsZero() {
 		at = now
 	}
-	_, err := q.db.Write.ExecContext(ctx, planTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), now.UnixMilli())
+	_, err := q.store.db.Write.ExecContext(ctx, planTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), now.UnixMilli())
 	if !at.After(now) {
 		q.Wake(site)
 	}
@@ -185,7 +237,7 @@ func (q *Queue) Plan(ctx context.Context, site, kind, key string, at time.Time) 
 }
 
 func (q *Queue) enqueueLeased(ctx context.Context, tx *sql.Tx, t Task) (Task, error) {
-	return q.enqueue(ctx, tx, t, true)
+	return q.store.enqueue(ctx, tx, t, true)
 }
 
 // Enqueuer prepares Enqueue for who makes the first attempt with [Queue.Try], after the
@@ -201,7 +253,7 @@ func (q *Queue) Enqueuer(site, kind string) func(context.Context, *sql.Tx, Task)
 // Holds fails with ErrLost if a task's lease was lost.
 func (q *Queue) Holds(ctx context.Context, tx *sql.Tx, t Task) error {
 	var one int
-	err := tx.QueryRowContext(ctx, holdsTask, t.Site, t.Kind, t.Key, t.holder).Scan(&one)
+	err := tx.QueryRowContext(ctx, holdsTask, t.Site, t.Kind, t.Key, t.Holder).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrLost
 	}
@@ -219,21 +271,21 @@ type Attempt struct {
 // was no attempt because too much is under way or the platform does not respond, or it takes
 // longer.
 func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
-	_, b, isServed := q.kind(t.Site, t.Kind)
+	k, b, isServed := q.kind(t.Site, t.Kind)
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(q.limiter, t.Site, maxTasks, func(ctx context.Context) {
+	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(q.calls, t.Site, b, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a
 		}
 	})
 	if !isBegun {
-		if t.holder != "" {
+		if isServed && t.Holder != "" {
 			unleasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 			defer cancel()
-			_ = q.unlease(unleasing, t) // else it runs out
+			_ = k.Table.Release(unleasing, t) // else it runs out
 		}
 		return Attempt{}, false
 	}
@@ -254,32 +306,79 @@ func (q *Queue) Sync(ctx context.Context, site, kind, key string) (Attempt, erro
 	return q.sync(ctx, Task{Site: site, Kind: kind, Key: key}, waiter{waits: true})
 }
 
+// Errors of Call.
+var (
+	ErrNotServed = errors.New("this process does not serve the site")
+	ErrPaused    = errors.New("the platform has not answered lately, so this was not tried")
+	ErrBusy      = errors.New("many platforms do not answer, so this was not tried yet")
+)
+
+// Call makes an attempt at a task that the caller has leased, and returns when it has ended, at the latest after a timeout. Instead of
+// what its kind says, do does it. Errors: ErrNotServed, ErrPaused and ErrBusy, with which nothing was done and the caller has the
+// lease.
+func (q *Queue) Call(ctx context.Context, t Task, timeout time.Duration, do func(ctx context.Context) Result) error {
+	k, b, isServed := q.kind(t.Site, t.Kind)
+	if !isServed {
+		return ErrNotServed
+	}
+	deadline := time.Now().Add(timeout)
+	slot, err := q.callSlot(ctx, t.Site, b, deadline)
+	if err != nil {
+		return err
+	}
+	of := k.Kind
+	of.Timeout, of.Do = time.Until(deadline), func(ctx context.Context, _ Task) Result { return do(ctx) }
+	b.in(slot, func(ctx context.Context) { _, _, err = q.attempt(ctx, of, b, t, waiter{}, "") })(context.WithoutCancel(ctx))
+	return err
+}
+
+// callSlot waits for a slot of those that callers wait for. Errors: ErrPaused, ErrBusy.
+func (q *Queue) callSlot(ctx context.Context, site string, b *breaker, deadline time.Time) (*limiter.Slot, error) {
+	waiting, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	for slow := false; b.IsClosed(); {
+		slow = slow || b.isSlow()
+		slot, err := q.calls.Acquire(waiting, site, slow)
+		if err != nil {
+			return nil, ErrBusy
+		}
+		if b.IsClosed() && (slow || !b.isSlow()) {
+			return slot, nil
+		}
+		slot.End() // it became slow meanwhile
+	}
+	return nil, ErrPaused
+}
+
 // Background runs something for a site within the bounds of the queue, until Run ends. It
 // reports false if too much is under way.
 func (q *Queue) Background(site string, do func(ctx context.Context)) bool {
-	return q.begin(q.limiter, site, MaxPolls, do)
+	return q.begin(q.checks, site, nil, do)
 }
 
-func (q *Queue) begin(slots *limiter.Limiter, site string, most int, do func(ctx context.Context)) bool {
-	if !slots.TryAcquireFairly(most, site) {
+func (q *Queue) begin(slots *limiter.Bulkhead, site string, b *breaker, do func(ctx context.Context)) bool {
+	slot := slots.TryAcquire(site, b.isSlow())
+	if slot == nil {
 		return false
 	}
 	go func() {
-		defer func() {
-			slots.Release(site)
-			q.mu.Lock()
-			isShort := q.short[site]
-			if delete(q.short, site); isShort {
-				q.woken[site] = true
-			}
-			q.mu.Unlock()
-			if isShort || q.isShort.Load() {
-				q.signal()
-			}
-		}()
-		do(q.ctx)
+		defer q.freed(site)
+		b.in(slot, do)(q.ctx)
 	}()
 	return true
+}
+
+// freed has Run go on that had no slot.
+func (q *Queue) freed(site string) {
+	q.mu.Lock()
+	isShort := q.short[site]
+	if delete(q.short, site); isShort {
+		q.woken[site] = true
+	}
+	q.mu.Unlock()
+	if isShort || q.isShort.Load() {
+		q.signal()
+	}
 }
 
 // Wake has Run do what is due at a site, at once.
@@ -297,15 +396,18 @@ func (q *Queue) signal() {
 	}
 }
 
-// MakeDue has all that is pending of a site tried at once, and returns how much that is. So are checks that have failed.
-func (q *Queue) MakeDue(ctx context.Context, site string) (int, error) {
-	now := q.now().UnixMilli()
-	n, err := database.Affected(q.db.Write.ExecContext(ctx, makeDue, site, now))
-	if err == nil {
-		_, err = q.db.Write.ExecContext(ctx, makeChecksDue, site, now)
+// MakeDue has all that is pending of a site tried at once, and returns how much that is, by kind. So are checks that have failed.
+func (q *Queue) MakeDue(ctx context.Context, site string) (map[string]int, error) {
+	defer q.Wake(site)
+	counts := make(map[string]int)
+	for _, table := range q.tables() {
+		of, err := table.MakeDue(ctx, site)
+		if err != nil {
+			return counts, err
+		}
+		maps.Copy(counts, of)
 	}
-	q.Wake(site)
-	return int(n), database.Wrap("making work due", err)
+	return counts, nil
 }
 
 // waiter is who has a task done.
@@ -314,15 +416,12 @@ type waiter struct {
 	isTold func(done Task) bool // whether somebody hears of its refusal, which then need not be kept; may be nil
 }
 
-// errNotServed means that this process does not do a task.
-var errNotServed = errors.New("this process does not serve the site")
-
 // sync is Sync. A task that is leased is done without asking for the lease. Errors:
-// errNotServed, errEarly, errHeld, those of the store and of ctx.
+// ErrNotServed, ErrEarly, ErrHeld, those of the store and of ctx.
 func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 	k, b, isServed := q.kind(t.Site, t.Kind)
 	if !isServed {
-		return Attempt{}, errNotServed
+		return Attempt{}, ErrNotServed
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*k.Timeout) // with what is waited for
 	defer cancel()
@@ -340,11 +439,11 @@ func (q *Queue) sync(ctx context.Context, t Task, w waiter) (Attempt, error) {
 func serialKey(site, kind string) string { return site + "\x00" + kind }
 
 // exclusively performs a task of a serial kind, while no other process does one of the site. Without
-// w.waits, it does not wait for these. Errors: errHeld, those of perform.
+// w.waits, it does not wait for these. Errors: ErrHeld, those of perform.
 func (q *Queue) exclusively(ctx context.Context, k Kind, b *breaker, t Task, w waiter) (Attempt, error) {
 	siteHolder := rand.Text()
 	for {
-		err := q.leaseSite(ctx, t.Site, t.Kind, siteHolder)
+		err := q.store.leaseSite(ctx, t.Site, t.Kind, siteHolder)
 		if err == nil {
 			break
 		}
@@ -352,7 +451,7 @@ func (q *Queue) exclusively(ctx context.Context, k Kind, b *breaker, t Task, w w
 			return Attempt{}, err
 		}
 		if !w.waits {
-			return Attempt{}, errHeld
+			return Attempt{}, ErrHeld
 		}
 		select {
 		case <-ctx.Done():
@@ -363,7 +462,7 @@ func (q *Queue) exclusively(ctx context.Context, k Kind, b *breaker, t Task, w w
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()
-		_ = q.releaseSite(ending, t.Site, t.Kind, siteHolder) // else it runs out
+		_ = q.store.releaseSite(ending, t.Site, t.Kind, siteHolder) // else it runs out
 	}()
 	return q.perform(ctx, k, b, t, w, siteHolder)
 }
@@ -372,14 +471,14 @@ func (q *Queue) exclusively(ctx context.Context, k Kind, b *breaker, t Task, w w
 // is not serial.
 func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waiter, siteHolder string) (Attempt, error) {
 	for {
-		if t.holder == "" {
-			leased, err := q.lease(ctx, t, w.waits)
+		if t.Holder == "" {
+			leased, err := k.Table.Lease(ctx, t, w.waits)
 			switch {
-			case errors.Is(err, errGone) && leased.Key != "":
+			case errors.Is(err, ErrGone) && leased.Key != "":
 				return Attempt{Result{Outcome: Never, Reason: leased.Reason}, leased}, nil
-			case errors.Is(err, errGone):
+			case errors.Is(err, ErrGone):
 				return Attempt{}, nil
-			case errors.Is(err, errHeld) && w.waits:
+			case errors.Is(err, ErrHeld) && w.waits:
 				select {
 				case <-ctx.Done():
 					return Attempt{}, ctx.Err()
@@ -392,8 +491,8 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 			t = leased
 		}
 		if siteHolder != "" { // which may be old, after a wait for the task
-			if err := q.leaseSite(ctx, t.Site, t.Kind, siteHolder); err != nil {
-				_ = q.unlease(ctx, t) // else it runs out
+			if err := q.store.leaseSite(ctx, t.Site, t.Kind, siteHolder); err != nil {
+				_ = k.Table.Release(ctx, t) // else it runs out
 				return Attempt{}, err
 			}
 		}
@@ -404,7 +503,7 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 		if !isDue || ctx.Err() != nil {
 			return Attempt{r, t}, ctx.Err()
 		}
-		t.holder = "" // it was enqueued meanwhile
+		t.Holder = "" // it was enqueued meanwhile
 	}
 }
 
@@ -412,7 +511,7 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter, siteHolder string) (r Result, isDue bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, k.Timeout)
 	leased, lose := context.WithCancelCause(bounded)
-	stop := q.keep(leased, func() { lose(ErrLost) }, t, siteHolder)
+	stop := q.keep(leased, k.Table, func() { lose(ErrLost) }, t, siteHolder)
 	r = k.Do(leased, t)
 	isLost := errors.Is(context.Cause(leased), ErrLost)
 	cancel()
@@ -427,18 +526,18 @@ func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waite
 	if r.Outcome == Never && w.isTold != nil && w.isTold(t) {
 		settled.Outcome = Done
 	}
-	isDue, err = q.settle(settling, t, settled)
+	isDue, err = k.Table.Settle(settling, t, settled)
 	return r, isDue, err
 }
 
 // keep prolongs a lease, and that of the site if there is one, until ctx is done. Where it cannot, it
 // ends the attempt in time.
-func (q *Queue) keep(ctx context.Context, lost func(), t Task, siteHolder string) (stop func()) {
+func (q *Queue) keep(ctx context.Context, table Table, lost func(), t Task, siteHolder string) (stop func()) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		ticker := time.NewTicker(prolongInterval)
 		defer ticker.Stop()
-		end := time.AfterFunc(t.until.Sub(q.now())-leaseMargin, lost)
+		end := time.AfterFunc(t.Until.Sub(q.store.now())-leaseMargin, lost)
 		defer end.Stop()
 		for {
 			select {
@@ -446,14 +545,14 @@ func (q *Queue) keep(ctx context.Context, lost func(), t Task, siteHolder string
 				return
 			case <-ticker.C:
 			}
-			until := q.now().Add(leaseTime)
-			err := q.prolong(ctx, t, until)
+			until := q.store.now().Add(LeaseTime)
+			err := table.Prolong(ctx, t, until)
 			if err == nil && siteHolder != "" {
-				err = q.leaseSite(ctx, t.Site, t.Kind, siteHolder)
+				err = q.store.leaseSite(ctx, t.Site, t.Kind, siteHolder)
 			}
 			switch {
 			case err == nil:
-				end.Reset(until.Sub(q.now()) - leaseMargin)
+				end.Reset(until.Sub(q.store.now()) - leaseMargin)
 			case errors.Is(err, ErrLost):
 				lost()
 			}
@@ -465,7 +564,8 @@ func (q *Queue) keep(ctx context.Context, lost func(), t Task, siteHolder string
 // judge tells the breaker whether the platform responded.
 func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 	if r.IsUnanswered {
-		if ctx.Err() == nil && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0 || t.Since.IsZero(), q.now()) {
+		isCutOff := ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong)
+		if !isCutOff && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0 || t.Since.IsZero(), q.store.now()) {
 			const opened = "the platform does not respond, so work is queued without being tried until it does"
 			if q.warn.Warn(t.Site, opened) {
 				b.NoteLogged()

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
@@ -41,11 +42,7 @@ func newBench(t *testing.T, db *database.DB, sites ...string) *bench {
 	}
 	b.Queue = q
 	q.Handle(b.kind("posts", sites...))
-	t.Cleanup(func() {
-		q.cancel()
-		q.limiter.Close()
-		q.checks.Close()
-	})
+	t.Cleanup(q.end)
 	return b
 }
 
@@ -75,12 +72,12 @@ func (b *bench) add(site, kind, key string, leased bool) (t Task) {
 	if leased {
 		enqueue = b.Enqueuer(site, kind)
 	}
-	err := b.db.InTx(b.t.Context(), func(tx *sql.Tx) (err error) {
+	err := b.store.db.InTx(b.t.Context(), func(tx *sql.Tx) (err error) {
 		t, err = enqueue(b.t.Context(), tx, Task{Site: site, Kind: kind, Key: key, Title: "Title of " + key})
 		return err
 	})
 	if err != nil {
-		b.t.Fatalf("b.db.InTx: %v", err)
+		b.t.Fatalf("b.store.db.InTx: %v", err)
 	}
 	return t
 }
@@ -88,7 +85,7 @@ func (b *bench) add(site, kind, key string, leased bool) (t Task) {
 // stopClock has no time pass but what the test lets pass. It is called before anything is enqueued.
 func (b *bench) stopClock() {
 	start := time.Now()
-	b.now = func() time.Time { return start.Add(time.Duration(b.clock.Load())) }
+	b.store.now = func() time.Time { return start.Add(time.Duration(b.clock.Load())) }
 }
 
 // pass lets a time pass.
@@ -105,8 +102,9 @@ func (b *bench) settleAll() {
 
 func (b *bench) idle() {
 	b.t.Helper()
+	b.wait()
 	wait.Until(b.t, func() string {
-		if n := b.limiter.Taken() + b.checks.Taken(); n > 0 {
+		if n := b.due.Taken() + b.checks.Taken() + b.calls.Taken(); n > 0 {
 			return fmt.Sprintf("%d tasks are under way", n)
 		}
 		return ""
@@ -176,8 +174,8 @@ func TestFailedWorkIsRetriedAfterABackoff(t *testing.T) {
 		read := b.add("daily", "posts", "1", false)
 		b.settleAll()
 		b.wantLeft("failed", "1 1 It is down.")
-		if _, err := b.sync(t.Context(), read, waiter{}); !errors.Is(err, errEarly) {
-			t.Errorf("what was read as due, and tried since, is tried again: %v, want %v", err, errEarly)
+		if _, err := b.sync(t.Context(), read, waiter{}); !errors.Is(err, ErrEarly) {
+			t.Errorf("what was read as due, and tried since, is tried again: %v, want %v", err, ErrEarly)
 		}
 		b.pass(time.Second)
 		b.settleAll()
@@ -185,8 +183,8 @@ func TestFailedWorkIsRetriedAfterABackoff(t *testing.T) {
 		b.pass(2 * time.Second)
 		b.settleAll()
 		b.wantLeft("three seconds later", "1 2 It is down.")
-		if n, err := b.TryNow(t.Context(), "daily"); n != 1 || err != nil {
-			t.Errorf("tried now: %d, %v; want 1", n, err)
+		if n, err := b.TryNow(t.Context(), "daily"); n["posts"] != 1 || err != nil {
+			t.Errorf("tried now: %v, %v; want 1", n, err)
 		}
 		b.settleAll()
 		b.wantLeft("tried now", "1 3 It is down.")
@@ -278,7 +276,7 @@ func TestRefusedForGood(t *testing.T) {
 			t.Errorf("done, want -, got +: %s", diff)
 		}
 		b.pass(refusalRetention + 2*time.Hour)
-		b.settleAll()
+		b.purge(t.Context())
 		refused("a month later")
 	})
 }
@@ -298,7 +296,7 @@ func TestKilledProcessesLeaveWorkToOthers(t *testing.T) {
 			attempts = append(attempts, t.Attempts)
 			return Result{}
 		}
-		other.pass(leaseTime)
+		other.pass(LeaseTime)
 		other.settleAll()
 		other.wantLeft("after the lease")
 		if diff := cmp.Diff([]int{1}, attempts); diff != "" {
@@ -371,10 +369,10 @@ func TestSitesThatAreNotServed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
 		err := db.InTx(t.Context(), func(tx *sql.Tx) error {
-			for i := range 2*maxDueSites + 101 {
+			for i := range 2*MaxDueSites + 101 {
 				site, due := fmt.Sprintf("gone-%04d", i), i/3
-				if i == 2*maxDueSites+100 {
-					site, due = "daily", 2*maxDueSites
+				if i == 2*MaxDueSites+100 {
+					site, due = "daily", 2*MaxDueSites
 				}
 				if _, err := tx.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until)
 					VALUES ($1, 'posts', '1', '', 1, 1, $2, 0, '', '', 0)`, site, due); err != nil {
@@ -387,7 +385,7 @@ func TestSitesThatAreNotServed(t *testing.T) {
 			t.Fatalf("db.InTx: %v", err)
 		}
 		b.add("daily", "other kind", "2", false)
-		for i, want := range []dueSite{{"gone-0999", 333}, {"gone-1999", 666}, {}, {"gone-0999", 333}} {
+		for i, want := range []DueSite{{"gone-0999", 333}, {"gone-1999", 666}, {}, {"gone-0999", 333}} {
 			b.settleAll()
 			if got := b.kinds["posts"].behind; got != want {
 				t.Fatalf("look %d ends at %v, want %v", i, got, want)
@@ -397,15 +395,16 @@ func TestSitesThatAreNotServed(t *testing.T) {
 			}
 		}
 		b.wantLeft("of a kind that this process does not do", "2 0 ")
+		var slots []*limiter.Slot
 		for i := range maxDue {
-			b.limiter.TryAcquire(strconv.Itoa(i))
+			slots = append(slots, b.due.TryAcquire(strconv.Itoa(i), false))
 		}
 		before := *b.kinds["posts"]
 		if err := b.startDue(t.Context()); err != nil || b.kinds["posts"].behind != before.behind {
 			t.Errorf("without a free slot it goes on to %v, want %v; %v", b.kinds["posts"].behind, before.behind, err)
 		}
-		for i := range maxDue {
-			b.limiter.Release(strconv.Itoa(i))
+		for _, slot := range slots {
+			slot.End()
 		}
 	})
 }
@@ -414,7 +413,7 @@ func TestSitesThatAreNotServed(t *testing.T) {
 // enqueued stays due for another process.
 func TestRunDoesWhatIsDue(t *testing.T) {
 	b := newBench(t, dbtest.SQLite(t), "daily")
-	for i := range 3 * maxOfSite { // more than are read at once
+	for i := range 2 * maxBatch { // more than are read at once
 		b.add("daily", "posts", strconv.Itoa(i), false)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -432,7 +431,7 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	if _, ok := b.Try(t.Context(), task); ok || b.Background("daily", func(context.Context) {}) {
 		t.Error("Try or Background after the queue has ended: got true, want false")
 	}
-	tasks, err := b.due(t.Context(), "daily", "posts", b.now(), 10)
+	tasks, err := b.store.Due(t.Context(), "daily", "posts", b.store.now(), 10)
 	if err != nil || len(tasks) != 1 || tasks[0].Key != "late" {
 		t.Errorf("due: %+v, %v; want the late one", tasks, err)
 	}

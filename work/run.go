@@ -10,39 +10,79 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
 // This file has what is due done.
 
 // Run does what is due, until ctx is done. It returns when nothing is under way any more.
 func (q *Queue) Run(ctx context.Context) {
-	defer q.checks.Close()
-	defer q.limiter.Close()
-	defer q.cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	look := q.startDue
+	defer q.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for ctx.Err() == nil {
+		look := q.goOn
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			timer.Reset(q.interval())
+			q.purge(ctx)
+			look = q.startDue
+		case <-q.wake:
+		}
 		if err := look(ctx); err != nil && ctx.Err() == nil {
 			q.logger.Debug("cannot read due work", zap.Error(err)) // the store that is away says so elsewhere
 		}
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-			look = q.startDue
-		case <-q.wake:
-			look = q.goOn
+	}
+}
+
+// end lets nothing begin any more, and returns when nothing is under way.
+func (q *Queue) end() {
+	q.cancel()
+	for _, slots := range []*limiter.Bulkhead{q.due, q.checks, q.calls} {
+		slots.Close()
+	}
+	q.working.Wait()
+}
+
+// wait returns when nothing is under way that Run has started, if nothing else is started.
+func (q *Queue) wait() {
+	q.working.Wait()
+	q.due.Wait()
+	q.checks.Wait()
+}
+
+// purge removes what is kept for a while only, from time to time.
+func (q *Queue) purge(ctx context.Context) {
+	if q.store.now().Sub(q.purged) < purgeInterval {
+		return
+	}
+	q.purged = q.store.now()
+	for _, table := range q.tables() {
+		if err := table.Purge(ctx); err != nil && ctx.Err() == nil {
+			q.logger.Error("cannot remove what is old", zap.Error(err))
 		}
 	}
+}
+
+// interval is the time until Run polls again.
+func (q *Queue) interval() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, b := range q.breakers {
+		if !b.IsClosed() {
+			return troubledInterval
+		}
+	}
+	return pollInterval
 }
 
 // DoDue does what is due, once, and returns when nothing is under way any more. It is for who does not use Run.
 func (q *Queue) DoDue(ctx context.Context) error {
 	err := q.startDue(ctx)
 	for err == nil {
-		q.limiter.Wait()
-		q.checks.Wait()
+		q.wait()
 		q.mu.Lock()
 		isLeft := len(q.woken)+len(q.short) > 0
 		q.mu.Unlock()
@@ -59,25 +99,21 @@ func (q *Queue) DoDue(ctx context.Context) error {
 
 // startDue looks for what is due at all sites, and starts it.
 func (q *Queue) startDue(ctx context.Context) error {
-	if now := q.now(); now.Sub(q.purged) >= purgeInterval {
-		if _, err := q.db.Write.ExecContext(ctx, purgeTasks, now.Add(-refusalRetention).UnixMilli()); err != nil {
-			return database.Wrap("purging refusals", err)
+	defer q.forgetIdle()
+	for _, table := range q.tables() {
+		kinds, err := table.DueKinds(ctx)
+		if err != nil {
+			return err
 		}
-		q.purged = now
+		for _, k := range q.handled() {
+			k.isMore = k.isMore || k.Table == table && slices.Contains(kinds, k.Name)
+		}
 	}
 	for _, site := range q.toProbe() {
 		if err := q.probe(ctx, site); err != nil {
 			return err
 		}
 	}
-	kinds, err := q.dueKinds(ctx)
-	if err != nil {
-		return err
-	}
-	for _, k := range q.handled() {
-		k.isMore = k.isMore || slices.Contains(kinds, k.Name)
-	}
-	defer q.forgetIdle()
 	return q.goOn(ctx)
 }
 
@@ -114,7 +150,7 @@ func (q *Queue) takeWoken() map[string]bool {
 // hasSlots reports whether there may be a slot for a kind. If not, Run goes on with the kind when one is free.
 func (q *Queue) hasSlots(k *handled) bool {
 	q.isShort.Store(true) // first, or the slot that is freed next is not noticed
-	if k.limiter.Taken() < maxDue && (k.Most == 0 || k.slots.Taken() < k.Most) {
+	if !k.due.IsFull(false) && (k.Most == 0 || k.slots.Taken() < k.Most) {
 		return true
 	}
 	k.isMore = true
@@ -126,100 +162,184 @@ func (q *Queue) hasSlots(k *handled) bool {
 func (q *Queue) feed(ctx context.Context, k *handled) (err error) {
 	for (len(k.rest) > 0 || k.isMore) && q.hasSlots(k) {
 		if len(k.rest) == 0 {
-			if k.rest, err = q.dueSites(ctx, k.Name, k.behind); err != nil {
+			if k.rest, err = k.Table.DueSites(ctx, k.Name, k.behind); err != nil {
 				return err
 			}
-			k.behind, k.isMore = dueSite{}, false
-			if len(k.rest) == maxDueSites {
-				k.behind = k.rest[maxDueSites-1]
+			k.behind, k.isMore = DueSite{}, false
+			if len(k.rest) == MaxDueSites {
+				k.behind = k.rest[MaxDueSites-1]
 			}
 			continue
 		}
-		isStarted, err := q.startSite(ctx, k, k.rest[0].site)
+		isStarted, err := q.startSite(ctx, k, k.rest[0].Site)
 		if err != nil {
 			return err
 		}
-		k.rest, k.isMore = k.rest[1:], k.isMore || isStarted && k.behind != (dueSite{})
+		k.rest, k.isMore = k.rest[1:], k.isMore || isStarted && k.behind != (DueSite{})
 	}
 	return nil
+}
+
+// batch is due work of a kind at a site that was read at once. The mutex of the Queue guards it.
+type batch struct {
+	tasks   []Task // that have not begun
+	workers int
+	isFull  bool // as many as are read at once, so there may be others
+	isAsked bool // the site was woken meanwhile
+	isOver  bool // no other task of it is to begin
+	didSome bool
 }
 
 // startSite starts the due work of a kind at a site, within its bounds, unless its breaker is open. It reports whether there was
 // any.
 func (q *Queue) startSite(ctx context.Context, k *handled, site string) (bool, error) {
 	_, b, isServed := q.kind(site, k.Name)
-	if !isServed || !k.IsCheck && !b.IsClosed() || !q.hasSlots(k) {
+	if !isServed || !k.IsCheck && !b.IsClosed() || k.due.IsFull(b.isSlow()) || !q.hasSlots(k) {
 		return false, nil
 	}
-	tasks, err := q.due(ctx, site, k.Name, q.now(), maxOfSite)
+	q.mu.Lock()
+	under := k.batches[site]
+	if under != nil {
+		under.isAsked = true
+	}
+	q.mu.Unlock()
+	if under != nil {
+		return false, nil
+	}
+	tasks, err := k.Table.Due(ctx, site, k.Name, q.store.now(), maxBatch)
 	if err != nil || len(tasks) == 0 {
 		return false, err
 	}
-	if k.IsSerial {
-		q.startSerial(k, b, site, tasks)
-		return true, nil
-	}
-	for _, t := range tasks {
-		q.beginDue(k, site, func(ctx context.Context) {
-			t.holder = "" // of a lease that is over
-			if a, err := q.sync(ctx, t, waiter{}); err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
-				q.Wake(site) // there may be more
-			}
-		})
-	}
+	q.startBatch(k, b, site, &batch{tasks: tasks, isFull: len(tasks) == maxBatch})
 	return true, nil
 }
 
-// beginDue is begin for what nobody waits for, within the bound of its kind. Run looks again at a site that has no slot for it.
-func (q *Queue) beginDue(k *handled, site string, do func(ctx context.Context)) bool {
-	if !q.hasSlots(k) || !k.slots.TryAcquire("") {
-		return false
+// startBatch starts as many tasks of a batch as there are slots for the site: of a serial kind, and of a platform that did not respond
+// lately, one.
+func (q *Queue) startBatch(k *handled, b *breaker, site string, of *batch) {
+	if k.IsSerial && !q.serial.TryAcquire(serialKey(site, k.Name)) {
+		return // what only waits for others of the site takes no slot
 	}
-	isBegun := q.begin(k.limiter, site, maxDue, func(ctx context.Context) {
-		defer k.slots.Release("")
-		do(ctx)
-	})
-	if !isBegun {
-		k.slots.Release("")
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if k.limiter.TakenBy(site) > 0 {
-			q.short[site] = true
-		} else { // meanwhile
-			q.woken[site] = true
-			q.signal()
+	most := len(of.tasks)
+	if k.IsSerial || b.isSlow() {
+		most = 1
+	}
+	var slots []*limiter.Slot
+	for len(slots) < most {
+		slot := k.slot(site, b)
+		if slot == nil {
+			break
 		}
+		slots = append(slots, slot)
 	}
-	return isBegun
-}
-
-// startSerial starts the due tasks of a serial kind at a site, one after the other in one slot,
-// unless one of the site is under way: what only waits for others of the site takes no slot.
-func (q *Queue) startSerial(k *handled, b *breaker, site string, tasks []Task) {
-	if !q.serial.TryAcquire(serialKey(site, k.Name)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if of.workers = len(slots); of.workers > 0 {
+		k.batches[site] = of
+		for _, slot := range slots {
+			q.working.Go(func() { q.doBatch(k, b, site, of, slot) })
+		}
 		return
 	}
-	isBegun := q.beginDue(k, site, func(ctx context.Context) {
-		defer q.serial.Release(serialKey(site, k.Name))
-		for _, t := range tasks {
-			if ctx.Err() != nil || !k.IsCheck && !b.IsClosed() {
-				return
-			}
-			t.holder = "" // of a lease that is over
-			bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
-			a, err := q.exclusively(bounded, k.Kind, b, t, waiter{})
-			cancel()
-			if errors.Is(err, errHeld) || a.Outcome == Later && !a.At.After(q.now()) {
-				return // another process has leased the site, or the task; or it is the turn of others
-			}
-			if err == nil && a.Outcome != Again && len(tasks) == maxOfSite {
-				q.Wake(site) // there may be more
-			}
-		}
-	})
-	if !isBegun {
+	if k.IsSerial {
 		q.serial.Release(serialKey(site, k.Name))
 	}
+	if k.due.TakenBy(site) > 0 {
+		q.short[site] = true
+	} else { // meanwhile
+		q.woken[site] = true
+		q.signal()
+	}
+}
+
+// slot is nil if there is none now.
+func (k *handled) slot(site string, b *breaker) *limiter.Slot {
+	if !k.slots.TryAcquire("") {
+		return nil
+	}
+	slot := k.due.TryAcquire(site, b.isSlow())
+	if slot == nil {
+		k.slots.Release("")
+	}
+	return slot
+}
+
+// doBatch does tasks of a batch, one after the other, each in a slot of its own, as long as there is one.
+func (q *Queue) doBatch(k *handled, b *breaker, site string, of *batch, slot *limiter.Slot) {
+	defer q.freed(site)
+	for isLeft := true; isLeft; {
+		b.in(slot, func(ctx context.Context) {
+			t, ok := q.next(k, site, of)
+			if !ok {
+				return
+			}
+			didIt, goesOn := q.doDue(ctx, k, b, t)
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			of.didSome, of.isOver = of.didSome || didIt, of.isOver || !goesOn || q.ctx.Err() != nil
+		})(q.ctx)
+		k.slots.Release("")
+		if isLeft = q.isLeft(k, b, of); isLeft {
+			slot = k.slot(site, b)
+			isLeft = slot != nil
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if of.workers--; of.workers > 0 {
+		return
+	}
+	if k.batches[site] == of {
+		delete(k.batches, site)
+	}
+	if k.IsSerial {
+		q.serial.Release(serialKey(site, k.Name))
+	}
+	if of.isAsked || of.isFull && of.didSome || len(of.tasks) > 0 && !of.isOver {
+		q.woken[site] = true
+		q.signal()
+	}
+}
+
+// next takes a task of a batch. Once that was the last one, another batch may begin.
+func (q *Queue) next(k *handled, site string, of *batch) (t Task, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(of.tasks) == 0 || of.isOver {
+		return Task{}, false
+	}
+	t, of.tasks = of.tasks[0], of.tasks[1:]
+	if len(of.tasks) == 0 && !k.IsSerial && k.batches[site] == of {
+		delete(k.batches, site)
+	}
+	t.Holder = "" // of a lease that is over
+	return t, true
+}
+
+// isLeft reports whether another task of a batch is to begin.
+func (q *Queue) isLeft(k *handled, b *breaker, of *batch) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of.isOver = of.isOver || !k.IsCheck && !b.IsClosed()
+	return len(of.tasks) > 0 && !of.isOver
+}
+
+// doDue does a task that nobody waits for, and reports whether the next of its batch is to be done.
+func (q *Queue) doDue(ctx context.Context, k *handled, b *breaker, t Task) (didIt, goesOn bool) {
+	var a Attempt
+	var err error
+	if k.IsSerial {
+		bounded, cancel := context.WithTimeout(ctx, 2*k.Timeout)
+		defer cancel()
+		a, err = q.exclusively(bounded, k.Kind, b, t, waiter{})
+		if errors.Is(err, ErrHeld) || a.Outcome == Later && !a.At.After(q.store.now()) {
+			return true, false // another process has leased the site, or the task; or it is the turn of others
+		}
+	} else {
+		a, err = q.sync(ctx, t, waiter{})
+	}
+	isOther := errors.Is(err, ErrHeld) || errors.Is(err, ErrEarly) // who does it, or has done it
+	return err == nil && a.Outcome != Again, err == nil || isOther || k.IsSerial
 }
 
 // Kinds are the names of those that this process does and that may be pending, sorted.
@@ -250,7 +370,7 @@ func (q *Queue) IsPersonal(kind string) bool {
 
 // toProbe lists the sites whose breaker is open, and whose platform is to be probed.
 func (q *Queue) toProbe() (sites []string) {
-	now := q.now()
+	now := q.store.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for site, b := range q.breakers {
@@ -266,7 +386,7 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 	q.mu.Lock()
 	b := q.breakers[site]
 	q.mu.Unlock()
-	if b == nil || !b.IsProbeDue(q.now()) {
+	if b == nil || !b.IsProbeDue(q.store.now()) {
 		return nil
 	}
 	t, err := q.first(ctx, site)
@@ -277,16 +397,16 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 		b.Succeed()
 		return nil
 	}
-	if may, isProbe := b.Begin(q.now()); !may || !isProbe {
+	if may, isProbe := b.Begin(q.store.now()); !may || !isProbe {
 		return nil
 	}
-	isBegun := q.begin(q.limiter, site, maxDue, func(ctx context.Context) {
-		defer func() { b.EndProbe(q.now()) }()
-		t.holder = ""
+	isBegun := q.begin(q.due, site, b, func(ctx context.Context) {
+		defer func() { b.EndProbe(q.store.now()) }()
+		t.Holder = ""
 		_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
 	})
 	if !isBegun {
-		b.EndProbe(q.now())
+		b.EndProbe(q.store.now())
 	}
 	return nil
 }
@@ -299,7 +419,7 @@ func (q *Queue) first(ctx context.Context, site string) (first Task, err error) 
 		if _, _, isServed := q.kind(site, k.Name); !isServed || k.IsCheck {
 			continue
 		}
-		tasks, err := q.due(ctx, site, k.Name, q.now().Add(2*maxBackoff), 1)
+		tasks, err := k.Table.Due(ctx, site, k.Name, q.store.now().Add(2*maxBackoff), 1)
 		if err != nil {
 			return Task{}, err
 		}
@@ -311,14 +431,37 @@ func (q *Queue) first(ctx context.Context, site string) (first Task, err error) 
 }
 
 // TryNow is MakeDue, also of a platform that does not respond.
-func (q *Queue) TryNow(ctx context.Context, site string) (int, error) {
-	n, err := q.MakeDue(ctx, site)
+func (q *Queue) TryNow(ctx context.Context, site string) (map[string]int, error) {
 	q.mu.Lock()
 	b := q.breakers[site]
 	q.mu.Unlock()
 	if b != nil {
 		b.ProbeNow()
-		q.Wake(site)
 	}
-	return n, err
+	return q.MakeDue(ctx, site)
+}
+
+// Heard tells that the platform of a site responds to something else. If it did not lately, all that is pending is tried at once.
+func (q *Queue) Heard(ctx context.Context, site string) {
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	if b == nil || b.IsFresh() {
+		return
+	}
+	now, before := q.store.now().UnixMilli(), b.heard.Load()
+	if now-before < heardInterval.Milliseconds() || !b.heard.CompareAndSwap(before, now) {
+		return
+	}
+	if _, err := q.TryNow(ctx, site); err != nil {
+		q.logger.Debug("cannot make pending work due", zap.Error(err)) // each is due later
+	}
+}
+
+// IsPaused reports whether the breaker of a site is open.
+func (q *Queue) IsPaused(site string) bool {
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	return b != nil && !b.IsClosed()
 }

@@ -51,7 +51,7 @@ func TestSerialWorkIsDoneInOrder(t *testing.T) {
 // hang leave slots to others.
 func TestSerialSlots(t *testing.T) {
 	sites := []string{"healthy"}
-	for i := range maxOfSite {
+	for i := range dueOfSite {
 		sites = append(sites, "hangs"+strconv.Itoa(i))
 	}
 	b := newBench(t, dbtest.SQLite(t), sites...)
@@ -78,8 +78,8 @@ func TestSerialSlots(t *testing.T) {
 	for range sites[1:] {
 		<-begun
 	}
-	if n := b.limiter.Taken(); n != maxOfSite {
-		t.Errorf("%d sites that hang take %d slots, want one each", maxOfSite, n)
+	if n := b.due.Taken(); n != dueOfSite {
+		t.Errorf("%d sites that hang take %d slots, want one each", dueOfSite, n)
 	}
 	b.add("healthy", "posts", "1", false)
 	if err := b.startDue(t.Context()); err != nil {

@@ -34,13 +34,13 @@ func TestSlowSitesLeaveSlots(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var asked sync.WaitGroup
 	for _, site := range sites[1:] {
-		for n := range maxOfSite {
+		for n := range callsOfSite {
 			task := b.add(site, "posts", strconv.Itoa(n), true)
 			asked.Go(func() { b.Try(ctx, task) })
 		}
 	}
 	wait.Until(t, func() string {
-		if n := slow.Load(); n < maxTasks/2 {
+		if n := slow.Load(); n < maxCalls/2 {
 			return fmt.Sprintf("%d attempts are slow", n)
 		}
 		return ""

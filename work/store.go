@@ -22,22 +22,19 @@ var migrations embed.FS
 var Schema = database.Schema{Name: "work", Files: migrations, Sites: []string{"work"}}
 
 const (
-	// leaseTime is how long a process has a task whose lease it does not prolong: how long a
+	// LeaseTime is how long a process has a task whose lease it does not prolong: how long a
 	// killed process delays its work, at most.
-	leaseTime = 8 * time.Second
+	LeaseTime = 8 * time.Second
 
 	// firstBackoff is how long after the first failed attempt the next one is due.
 	firstBackoff = 2 * time.Second
 
-	// maxDueSites is how many sites are read at once that have something due.
-	maxDueSites = 1000
+	// MaxDueSites is how many sites are read at once that have something due.
+	MaxDueSites = 1000
 
 	// maxTitle bounds a title and a name, in code points: they are for lists.
 	maxTitle = 200
 )
-
-// ErrLost means that the lease of a task was lost: another process may be at it.
-var ErrLost = errors.New("another process has the lease")
 
 const (
 	columns = `site, kind, key, title, revision, since, COALESCE(due_at, 0), attempts, reason, holder, leased_until, asked_by`
@@ -72,9 +69,9 @@ const (
 	listRefused = `SELECT ` + columns + ` FROM work WHERE site = $1 AND due_at IS NULL ORDER BY since DESC, kind, key LIMIT $2`
 	countSite   = `SELECT site, kind, COUNT(*) FROM work WHERE site = $1 AND` + isPending + ` GROUP BY site, kind`
 	countAll    = `SELECT site, kind, COUNT(*) FROM work WHERE` + isPending + ` GROUP BY site, kind`
-	makeDue     = `UPDATE work SET due_at = $2 WHERE site = $1 AND` + isPending
 
-	makeChecksDue = `UPDATE work SET due_at = $2 WHERE site = $1 AND since = 0 AND attempts > 0 AND due_at IS NOT NULL`
+	// makeDue is also for checks that have failed.
+	makeDue = `UPDATE work SET due_at = $2 WHERE site = $1 AND due_at IS NOT NULL AND (since > 0 OR attempts > 0)`
 
 	checkTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
 		SELECT $1, $2, $3, '', CAST($4 AS BIGINT), 0, CAST($5 AS BIGINT), 0, '', '', 0, '' WHERE (SELECT COUNT(*) FROM work WHERE site = $1 AND kind = $2) < $6
@@ -116,76 +113,65 @@ type store struct {
 }
 
 func scan(row database.Row) (t Task, err error) {
-	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.revision, database.Time(&t.Since), database.Time(&t.DueAt), &t.Attempts, &t.Reason, &t.holder, database.Time(&t.until), &t.AskedBy)
+	err = row.Scan(&t.Site, &t.Kind, &t.Key, &t.Title, &t.Revision, database.Time(&t.Since), database.Time(&t.DueAt), &t.Attempts, &t.Reason, &t.Holder, database.Time(&t.Until), &t.AskedBy)
 	return t, err
 }
 
 // enqueue notes that the latest of a key is not on the platform, and is due at once. Who asked for what
 // is still pending stays, unless somebody else asks: what nobody asks for comes from a poll. With lease, the caller has the lease afterwards, unless somebody else has it.
-func (s store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
+func (s *store) enqueue(ctx context.Context, tx *sql.Tx, t Task, lease bool) (Task, error) {
 	now := s.now().UTC().Truncate(time.Millisecond)
 	t.Title, t.AskedBy = clip.Text(t.Title, maxTitle), clip.Text(AskerOf(ctx).Name, maxTitle)
-	t.Since, t.DueAt, t.revision = now, now, mathrand.Int64()
+	t.Since, t.DueAt, t.Revision = now, now, mathrand.Int64()
 	var holder string
 	if lease {
-		holder, t.until = rand.Text(), now.Add(leaseTime)
+		holder, t.Until = rand.Text(), now.Add(LeaseTime)
 	}
-	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.revision, now.UnixMilli(), holder, database.Millis(t.until), t.AskedBy).Scan(&t.Attempts, &t.holder, &t.AskedBy)
-	if t.holder != holder { // of another's lease
-		t.holder = ""
+	err := tx.QueryRowContext(ctx, enqueueTask, t.Site, t.Kind, t.Key, t.Title, t.Revision, now.UnixMilli(), holder, database.Millis(t.Until), t.AskedBy).Scan(&t.Attempts, &t.Holder, &t.AskedBy)
+	if t.Holder != holder { // of another's lease
+		t.Holder = ""
 	}
 	return t, database.Wrap("enqueueing work", err)
 }
 
-// lease leases a task. With early, it need not be time for the next attempt. Errors: errGone,
-// errHeld, errEarly.
-func (s store) lease(ctx context.Context, t Task, early bool) (Task, error) {
+func (s *store) Lease(ctx context.Context, t Task, early bool) (Task, error) {
 	now := s.now()
 	dueUntil := now
 	if early {
 		dueUntil = now.AddDate(1, 0, 0)
 	}
-	leased, err := scan(s.db.Write.QueryRowContext(ctx, leaseTask, t.Site, t.Kind, t.Key, rand.Text(), now.Add(leaseTime).UnixMilli(), now.UnixMilli(), dueUntil.UnixMilli()))
+	leased, err := scan(s.db.Write.QueryRowContext(ctx, leaseTask, t.Site, t.Kind, t.Key, rand.Text(), now.Add(LeaseTime).UnixMilli(), now.UnixMilli(), dueUntil.UnixMilli()))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return leased, database.Wrap("leasing work", err)
 	}
 	found, err := scan(s.db.Read.QueryRowContext(ctx, findTask, t.Site, t.Kind, t.Key))
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && found.DueAt.IsZero():
-		return found, errGone
+		return found, ErrGone
 	case err != nil:
 		return found, database.Wrap("finding work", err)
-	case found.until.After(now):
-		return found, errHeld
+	case found.Until.After(now):
+		return found, ErrHeld
 	}
-	return found, errEarly
+	return found, ErrEarly
 }
 
-// Reasons for which a task is not leased.
-var (
-	errGone  = errors.New("the platform has it, or has refused it")
-	errHeld  = errors.New("the task is leased")
-	errEarly = errors.New("the task is not due")
-)
-
-// prolong prolongs a lease until a time. Errors: ErrLost.
-func (s store) prolong(ctx context.Context, t Task, until time.Time) error {
-	return one(s.db.Write.ExecContext(ctx, prolongTask, t.Site, t.Kind, t.Key, t.holder, until.UnixMilli()))
+func (s *store) Prolong(ctx context.Context, t Task, until time.Time) error {
+	return one(s.db.Write.ExecContext(ctx, prolongTask, t.Site, t.Kind, t.Key, t.Holder, until.UnixMilli()))
 }
 
-// unlease ends a lease of which nothing was made.
-func (s store) unlease(ctx context.Context, t Task) error {
-	return one(s.db.Write.ExecContext(ctx, unleaseTask, t.Site, t.Kind, t.Key, t.holder))
+func (s *store) Release(ctx context.Context, t Task) error {
+	return one(s.db.Write.ExecContext(ctx, unleaseTask, t.Site, t.Kind, t.Key, t.Holder))
 }
 
 // leaseSite gives a holder the lease of a site for a serial kind, or prolongs it. Errors:
 // ErrLost, if another process has it.
-func (s store) leaseSite(ctx context.Context, site, kind, holder string) error {
+func (s *store) leaseSite(ctx context.Context, site, kind, holder string) error {
 	now := s.now()
-	return one(s.db.Write.ExecContext(ctx, leaseSite, site, kind, holder, now.Add(leaseTime).UnixMilli(), now.UnixMilli()))
+	return one(s.db.Write.ExecContext(ctx, leaseSite, site, kind, holder, now.Add(LeaseTime).UnixMilli(), now.UnixMilli()))
 }
 
-func (s store) releaseSite(ctx context.Context, site, kind, holder string) error {
+func (s *store) releaseSite(ctx context.Context, site, kind, holder string) error {
 	return one(s.db.Write.ExecContext(ctx, releaseSite, site, kind, holder))
 }
 
@@ -198,21 +184,19 @@ func one(result sql.Result, err error) error {
 	return database.Wrap("changing work", err)
 }
 
-// settle notes what became of an attempt, and ends the lease. It reports whether the task was
-// enqueued anew meanwhile. Errors: ErrLost, with which nothing is noted.
-func (s store) settle(ctx context.Context, t Task, r Result) (isDue bool, err error) {
+func (s *store) Settle(ctx context.Context, t Task, r Result) (isDue bool, err error) {
 	err = s.db.InTx(ctx, func(tx *sql.Tx) error {
 		if r.Settle != nil {
 			if err := r.Settle(ctx, tx); err != nil {
 				return err
 			}
 		}
-		key := []any{t.Site, t.Kind, t.Key, t.holder}
+		key := []any{t.Site, t.Kind, t.Key, t.Holder}
 		if r.Outcome == Again { // also of one that was enqueued anew: something may have been done
 			next := s.now().Add(Backoff(firstBackoff, t.Attempts)).UnixMilli()
-			return one(tx.ExecContext(ctx, againTask, append(key, t.revision, r.Reason, next)...))
+			return one(tx.ExecContext(ctx, againTask, append(key, t.Revision, r.Reason, next)...))
 		}
-		statement, args := doneTask, append(key, t.revision)
+		statement, args := doneTask, append(key, t.Revision)
 		switch r.Outcome {
 		case Later:
 			statement, args = laterTask, append(args, r.At.UnixMilli())
@@ -229,40 +213,62 @@ func (s store) settle(ctx context.Context, t Task, r Result) (isDue bool, err er
 	return isDue && err == nil, database.Wrap("settling work", err)
 }
 
-// dueSite is a site that has something due.
-type dueSite struct {
-	site  string
-	since int64 // when the first of it was due, in Unix milliseconds
-}
-
-// dueKinds lists the kinds of which something is due.
-func (s store) dueKinds(ctx context.Context) ([]string, error) {
+func (s *store) DueKinds(ctx context.Context) ([]string, error) {
 	kinds, err := database.List(ctx, s.db.Read, database.Text, listDueKinds, s.now().UnixMilli())
 	return kinds, database.Wrap("finding due work", err)
 }
 
-// dueSites lists sites that have something of a kind due, those first that have had it longest, and
-// of them only the ones behind another, which may be zero.
-func (s store) dueSites(ctx context.Context, kind string, behind dueSite) ([]dueSite, error) {
-	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d dueSite, err error) {
-		err = row.Scan(&d.site, &d.since)
+// DueSites lists those first that have had it longest.
+func (s *store) DueSites(ctx context.Context, kind string, behind DueSite) ([]DueSite, error) {
+	sites, err := database.List(ctx, s.db.Read, func(row database.Row) (d DueSite, err error) {
+		err = row.Scan(&d.Site, &d.Since)
 		return d, err
-	}, listDueSites, s.now().UnixMilli(), kind, behind.since, behind.site, maxDueSites)
+	}, listDueSites, s.now().UnixMilli(), kind, behind.Since, behind.Site, MaxDueSites)
 	return sites, database.Wrap("finding sites with due work", err)
 }
 
-// due lists what is due at a site by a time, the longest due first.
-func (s store) due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
+func (s *store) Due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
 	return s.list(ctx, listDue, by.UnixMilli(), site, kind, most)
 }
 
-func (s store) list(ctx context.Context, query string, args ...any) ([]Task, error) {
+func (s *store) MakeDue(ctx context.Context, site string) (map[string]int, error) {
+	now := s.now().UnixMilli()
+	counts, err := s.count(ctx, countSite, site)
+	if err == nil {
+		_, err = s.db.Write.ExecContext(ctx, makeDue, site, now)
+	}
+	return counts[site], database.Wrap("making work due", err)
+}
+
+func (s *store) Pending(ctx context.Context, site string, most int) ([]Task, error) {
+	return s.list(ctx, listPending, site, most)
+}
+
+func (s *store) Refused(ctx context.Context, site string, most int) ([]Task, error) {
+	return s.list(ctx, listRefused, site, most)
+}
+
+func (s *store) Count(ctx context.Context, site string) (map[string]int, error) {
+	counts, err := s.count(ctx, countSite, site)
+	return counts[site], err
+}
+
+func (s *store) CountAll(ctx context.Context) (map[string]map[string]int, error) {
+	return s.count(ctx, countAll)
+}
+
+func (s *store) Purge(ctx context.Context) error {
+	_, err := s.db.Write.ExecContext(ctx, purgeTasks, s.now().Add(-refusalRetention).UnixMilli())
+	return database.Wrap("purging refusals", err)
+}
+
+func (s *store) list(ctx context.Context, query string, args ...any) ([]Task, error) {
 	list, err := database.List(ctx, s.db.Read, scan, query, args...)
 	return list, database.Wrap("listing work", err)
 }
 
 // count groups by site and kind.
-func (s store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
+func (s *store) count(ctx context.Context, query string, args ...any) (map[string]map[string]int, error) {
 	counts := make(map[string]map[string]int)
 	err := database.Each(ctx, s.db.Read, func(row database.Row) error {
 		var site, kind string

@@ -80,7 +80,7 @@ func TestBreakerOnlyOfAnswers(t *testing.T) {
 		b := newBench(t, dbtest.SQLite(t), "daily")
 		var checks atomic.Int64
 		b.do = func(context.Context, Task) Result {
-			return Result{Outcome: Later, At: b.now().Add(time.Minute), IsUnanswered: checks.Add(1) > 1}
+			return Result{Outcome: Later, At: b.store.now().Add(time.Minute), IsUnanswered: checks.Add(1) > 1}
 		}
 		b.add("daily", "posts", "1", false)
 		for range MaxUnanswered + 1 {
@@ -126,8 +126,8 @@ func TestBreakerOfASite(t *testing.T) {
 	for i := range MaxUnanswered {
 		b.Try(t.Context(), b.add("daily", "posts", strconv.Itoa(i), true))
 	}
-	if task := b.add("daily", "posts", "more", true); task.holder != "" {
-		t.Errorf("work for a platform that does not respond: got holder %q, want it not leased", task.holder)
+	if task := b.add("daily", "posts", "more", true); task.Holder != "" {
+		t.Errorf("work for a platform that does not respond: got holder %q, want it not leased", task.Holder)
 	} else if _, ok := b.Try(t.Context(), task); ok {
 		t.Error("Try for a platform that does not respond: got true, want false")
 	}

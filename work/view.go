@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,26 +16,57 @@ import (
 // Backlogs are the pending tasks of all kinds.
 var Backlogs = database.Backlogs{From: "work WHERE" + isPending, Since: "since"}
 
-// Pending lists what is pending of a site, what is tried first before others, and counts
+// Pending lists what is pending of a site, of each table so much at most, what is tried first before others, and counts
 // all by kind.
-func (q *Queue) Pending(ctx context.Context, site string, most int) ([]Task, map[string]int, error) {
-	counts, err := q.count(ctx, countSite, site)
-	if err != nil || len(counts) == 0 {
-		return nil, counts[site], err
+func (q *Queue) Pending(ctx context.Context, site string, most int) (list []Task, counts map[string]int, err error) {
+	counts = make(map[string]int)
+	for _, table := range q.tables() {
+		of, err := table.Count(ctx, site)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(of) == 0 {
+			continue
+		}
+		maps.Copy(counts, of)
+		tasks, err := table.Pending(ctx, site, most)
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, tasks...)
 	}
-	list, err := q.list(ctx, listPending, site, most)
-	return list, counts[site], err
+	return list, counts, nil
 }
 
 // CountAll counts what is pending by site and kind, of all sites in the store that have
 // any.
 func (q *Queue) CountAll(ctx context.Context) (map[string]map[string]int, error) {
-	return q.count(ctx, countAll)
+	all := make(map[string]map[string]int)
+	for _, table := range q.tables() {
+		counts, err := table.CountAll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for site, of := range counts {
+			if all[site] == nil {
+				all[site] = make(map[string]int)
+			}
+			maps.Copy(all[site], of)
+		}
+	}
+	return all, nil
 }
 
-// Refused lists what the platform of a site refused for good, the last first.
-func (q *Queue) Refused(ctx context.Context, site string, most int) ([]Task, error) {
-	return q.list(ctx, listRefused, site, most)
+// Refused lists what the platform of a site refused for good, of each table so much at most, the last first.
+func (q *Queue) Refused(ctx context.Context, site string, most int) (list []Task, err error) {
+	for _, table := range q.tables() {
+		tasks, err := table.Refused(ctx, site, most)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, tasks...)
+	}
+	return list, nil
 }
 
 // GiveUp removes the note that the platform refused something, and reports whether there was
@@ -43,7 +75,7 @@ func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error
 	if !utf8.ValidString(kind+key) || strings.Contains(kind+key, "\x00") { // PostgreSQL cannot be asked for some
 		return false, nil
 	}
-	n, err := database.Affected(q.db.Write.ExecContext(ctx, giveUpTask, site, kind, key))
+	n, err := database.Affected(q.store.db.Write.ExecContext(ctx, giveUpTask, site, kind, key))
 	if n > 0 {
 		audit.Note(ctx, site, "work", kind+"/"+key, "given up")
 	}

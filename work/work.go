@@ -11,6 +11,8 @@
 // does it. What fails is tried again after a backoff, by whichever process is free. What is
 // under way is bounded for each site and in all, and a platform that does not respond gets a
 // probe now and then. So one that hangs delays no other.
+//
+// The rows are in a table of this package, or in one that says already what is pending of its own ([Table]).
 package work
 
 import (
@@ -44,6 +46,9 @@ type Kind struct {
 	// Most is how many tasks that nobody waits for are done at once; 0 for as many as there are slots.
 	Most int
 
+	// Table has its tasks; nil for that of this package.
+	Table Table
+
 	// IsPersonal means that titles are names or emails, which the site's staff alone see.
 	IsPersonal bool
 
@@ -55,20 +60,21 @@ type Kind struct {
 type Task struct {
 	Site, Kind, Key string
 
-	Title    string    // for people
-	AskedBy  string    // the name of the member of the staff who asked for it, "" for none
-	Since    time.Time // when it was enqueued last; zero if nothing is pending, but for a check
-	Attempts int       // that failed, or ended in the middle
-	DueAt    time.Time // zero if it was refused for good
-	Reason   string    // of the last failure, "" for none
+	Title     string    // for people
+	IsRemoval bool      // what it is about is deleted here, and is to be there
+	AskedBy   string    // the name of the member of the staff who asked for it, "" for none
+	Since     time.Time // when it was enqueued last; zero if nothing is pending, but for a check
+	Attempts  int       // that failed, or ended in the middle
+	DueAt     time.Time // zero if it was refused for good
+	Reason    string    // of the last failure, "" for none
 
-	revision int64
-	holder   string // "" while it is not leased
-	until    time.Time
+	Holder   string    // of the lease, "" for none
+	Until    time.Time // when the lease is over
+	Revision int64     // another one each time that it is enqueued
 }
 
 // IsSame reports whether nothing was enqueued between two reads of a task.
-func (t Task) IsSame(other Task) bool { return t.revision == other.revision }
+func (t Task) IsSame(other Task) bool { return t.Revision == other.Revision }
 
 // Outcome is what became of an attempt.
 type Outcome int

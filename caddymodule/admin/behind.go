@@ -1,13 +1,15 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
+	"github.com/lychgate/caddy-lychgate/work"
 )
+
+// This file has the paths of before there was one view of all that is pending. They stay until the next release.
 
 // behindSite is what is behind at a site.
 type behindSite struct {
@@ -42,8 +44,13 @@ func serveBehind(w http.ResponseWriter, r *http.Request, app *app.App) error {
 		return useMethod(w, http.MethodGet)
 	}
 	const limit = 100
-	return eachSite(w, r, app, membersOf, countMembers, func(v pending.View, site string) (any, error) {
-		list, n, err := v.Outbox.Pending(r.Context(), site, limit)
+	return eachSite(w, r, app, membersOf, func(queue *work.Queue, site string) (any, error) {
+		kept := app.Edge.Members().Serving().Store
+		n, err := kept.CountPending(r.Context(), site)
+		if err != nil {
+			return nil, err
+		}
+		list, err := kept.Pending(r.Context(), site, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -53,9 +60,11 @@ func serveBehind(w http.ResponseWriter, r *http.Request, app *app.App) error {
 				m.GUID, m.Version, m.Applied, m.Deleted, m.Attempts, m.Problem, m.NextAttempt,
 			})
 		}
-		refused, err := v.Outbox.Refused(r.Context(), site, limit)
-		for _, m := range refused {
-			response.Refused = append(response.Refused, refusedMember{m.GUID, m.Refused, m.RefusedAt})
+		refused, err := queue.Refused(r.Context(), site, limit)
+		for _, t := range refused {
+			if t.Kind == outbox.Kind {
+				response.Refused = append(response.Refused, refusedMember{t.Key, t.Reason, t.Since})
+			}
 		}
 		return response, err
 	})
@@ -65,17 +74,14 @@ func serveTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachSite(w, r, app, membersOf, countMembers, func(v pending.View, site string) (any, error) {
-		return v.Outbox.TryNow(r.Context(), site)
+	return eachSite(w, r, app, membersOf, func(queue *work.Queue, site string) (any, error) {
+		tried, err := queue.TryNow(r.Context(), site)
+		return tried[outbox.Kind], err
 	})
 }
 
 // membersOf is pendingOf where members_api is used.
-func membersOf(running *app.App) (pending.View, bool) {
-	v, ok := pendingOf(running)
-	return v, ok && v.Outbox != nil
-}
-
-func countMembers(ctx context.Context, v pending.View) (map[string]int, error) {
-	return v.Outbox.CountAll(ctx)
+func membersOf(running *app.App) (*work.Queue, bool) {
+	queue, ok := pendingOf(running)
+	return queue, ok && running.Edge.Members().Serving() != nil
 }

@@ -8,14 +8,16 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/edge"
-	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // This file shows all kinds of what is pending.
@@ -33,12 +35,12 @@ var pendingRoutes = []route{
 }
 
 // pendingOf reports false while no configuration runs, or its store is unavailable.
-func pendingOf(running *app.App) (pending.View, bool) {
+func pendingOf(running *app.App) (*work.Queue, bool) {
 	if running == nil {
-		return pending.View{}, false
+		return nil, false
 	}
-	v, err := running.Edge.PendingNow()
-	return v, err == nil
+	queue, err := running.Edge.PendingNow()
+	return queue, err == nil
 }
 
 // maxBehind bounds how many sites in the store are in a response.
@@ -85,8 +87,54 @@ func errNoSuchSite(name string) error {
 	return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("there is no site %.80q here", name)}
 }
 
-func countAll(ctx context.Context, v pending.View) (map[string]map[string]int, error) {
-	return v.CountAll(ctx)
+// pendingItem is something that is pending, or that the platform refused for good.
+type pendingItem struct {
+	Kind  string `json:"kind"`
+	Key   string `json:"key"`
+	Title string `json:"title,omitempty"` // for people; members and registrations have none, since it would be personal
+
+	Since       time.Time  `json:"since"`
+	Attempts    int        `json:"attempts"`
+	Reason      string     `json:"reason"`                 // of the last failure, "" for none
+	NextAttempt *time.Time `json:"next_attempt,omitempty"` // nil if it was refused
+}
+
+// pendingSite is what is pending of a site.
+type pendingSite struct {
+	Pending map[string]int `json:"pending"` // how much, by kind
+	Items   []pendingItem  `json:"items"`   // of members and of all else those whose next attempt comes first
+	Refused []pendingItem  `json:"refused,omitempty"`
+}
+
+// pendingAt lists what is pending of a site: at most so many members, and as many of all else.
+func pendingAt(ctx context.Context, queue *work.Queue, site string, most int) (pendingSite, error) {
+	found := pendingSite{Pending: make(map[string]int), Items: []pendingItem{}}
+	for _, kind := range queue.Kinds() {
+		found.Pending[kind] = 0
+	}
+	tasks, counts, err := queue.Pending(ctx, site, most)
+	if err != nil {
+		return found, err
+	}
+	maps.Copy(found.Pending, counts)
+	found.Items = append(found.Items, itemsOf(queue, tasks)...)
+	refused, err := queue.Refused(ctx, site, most)
+	found.Refused = itemsOf(queue, refused)
+	return found, err
+}
+
+func itemsOf(queue *work.Queue, tasks []work.Task) (items []pendingItem) {
+	for _, t := range tasks {
+		item := pendingItem{Kind: t.Kind, Key: t.Key, Since: t.Since, Attempts: t.Attempts, Reason: t.Reason}
+		if !queue.IsPersonal(t.Kind) {
+			item.Title = t.Title
+		}
+		if !t.DueAt.IsZero() {
+			item.NextAttempt = &t.DueAt
+		}
+		items = append(items, item)
+	}
+	return items
 }
 
 // servePending shows what is pending, and gives up what was refused.
@@ -94,8 +142,8 @@ func servePending(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	switch r.Method {
 	case http.MethodGet:
 		const most = 100
-		return eachSite(w, r, app, pendingOf, countAll, func(v pending.View, site string) (any, error) {
-			return v.Of(r.Context(), site, most)
+		return eachSite(w, r, app, pendingOf, func(queue *work.Queue, site string) (any, error) {
+			return pendingAt(r.Context(), queue, site, most)
 		})
 	case http.MethodDelete:
 		return giveUp(w, r, app)
@@ -114,27 +162,33 @@ func servePendingTry(w http.ResponseWriter, r *http.Request, app *app.App) error
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachSite(w, r, app, pendingOf, countAll, func(v pending.View, site string) (any, error) {
-		members, work, err := v.TryNow(r.Context(), site)
-		return triedNow{members, work}, err
+	return eachSite(w, r, app, pendingOf, func(queue *work.Queue, site string) (any, error) {
+		tried, err := queue.TryNow(r.Context(), site)
+		response := triedNow{Members: tried[outbox.Kind]}
+		for kind, n := range tried {
+			if kind != outbox.Kind {
+				response.Work += n
+			}
+		}
+		return response, err
 	})
 }
 
 // eachSite answers with what a function returns for each site, by name; with none while the
 // store is away, and with no more once the response has listBytes.
-func eachSite[N any](w http.ResponseWriter, r *http.Request, running *app.App, find func(*app.App) (pending.View, bool),
-	count func(context.Context, pending.View) (map[string]N, error), of func(v pending.View, site string) (any, error),
+func eachSite(w http.ResponseWriter, r *http.Request, running *app.App, find func(*app.App) (*work.Queue, bool),
+	of func(queue *work.Queue, site string) (any, error),
 ) error {
 	response := make(map[string]json.RawMessage)
-	if v, ok := find(running); ok {
-		counted, err := count(r.Context(), v)
+	if queue, ok := find(running); ok {
+		counted, err := queue.CountAll(r.Context())
 		var names []string
 		if err == nil {
 			names, err = sitesOf(r, running, counted)
 		}
 		for i, size := 0, 0; err == nil && i < len(names) && size < listBytes; i++ {
 			var found any
-			if found, err = of(v, names[i]); err == nil {
+			if found, err = of(queue, names[i]); err == nil {
 				response[names[i]], err = json.Marshal(found)
 			}
 			size += len(response[names[i]])
@@ -148,7 +202,7 @@ func eachSite[N any](w http.ResponseWriter, r *http.Request, running *app.App, f
 }
 
 func giveUp(w http.ResponseWriter, r *http.Request, app *app.App) error {
-	v, ok := pendingOf(app)
+	queue, ok := pendingOf(app)
 	if !ok {
 		return siteError(edge.ErrStoreAway)
 	}
@@ -159,7 +213,7 @@ func giveUp(w http.ResponseWriter, r *http.Request, app *app.App) error {
 		return siteError(err)
 	}
 	if err == nil {
-		if found, err = v.Work.GiveUp(r.Context(), query.Get("site"), query.Get("kind"), query.Get("key")); err != nil {
+		if found, err = queue.GiveUp(r.Context(), query.Get("site"), query.Get("kind"), query.Get("key")); err != nil {
 			return siteError(err)
 		}
 	}

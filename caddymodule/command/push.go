@@ -26,6 +26,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/members/push"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // pushFlags are those of the command, and its file.
@@ -208,19 +209,25 @@ func (s *siteStore) service(ctx context.Context, delivers bool) (service *member
 	if to == nil || !delivers {
 		return members.New(config), closePlatform, nil
 	}
-	box := outbox.New(outbox.Config{Store: s.store, Logger: zap.NewNop(), Now: s.now, Platform: func(site string) platform.Platform {
-		if site != s.site {
-			return nil
-		}
-		return to
-	}})
-	config.Outbox = box
+	queue, err := work.New(ctx, s.db, zap.NewNop(), s.now)
+	if err != nil {
+		return nil, nil, errors.Join(err, closePlatform())
+	}
+	config.Outbox = outbox.New(outbox.Config{
+		Store: s.store, Tasks: s.store.Tasks(s.now), Work: queue, Logger: zap.NewNop(), Now: s.now,
+		Platform: func(site string) platform.Platform {
+			if site != s.site {
+				return nil
+			}
+			return to
+		},
+	})
 	config.Inbound = inbound.New(inbound.Config{
 		Store: s.store, Sites: map[string]inbound.Site{s.site: {Platform: to}}, Logger: zap.NewNop(), Now: s.now,
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { box.Run(ctx) })
+	running.Go(func() { queue.Run(ctx) })
 	return members.New(config), func() error {
 		cancel()
 		running.Wait()

@@ -33,22 +33,23 @@ type siteStore struct {
 	locked   error // why its keys cannot be opened
 	apiURL   string
 	store    *memberstore.SQL
+	db       *database.DB
 	now      func() time.Time // by the store's clock
 	file     string           // of SQLite; empty for PostgreSQL
 }
 
-// work is what a command does with the store.
-type work func(ctx context.Context, out io.Writer, s *siteStore, args []string) error
+// onStore is what a command does with the store.
+type onStore func(ctx context.Context, out io.Writer, s *siteStore, args []string) error
 
-// withStore runs work on the store and the site that the flags name. A store that is
+// withStore does something with the store and the site that the flags name. A store that is
 // not there yet is made.
-func withStore(do work) func(*cobra.Command, []string) error { return openStore(do, true) }
+func withStore(do onStore) func(*cobra.Command, []string) error { return openStore(do, true) }
 
-// withStoreThatIs is withStore for work that only reads, so that a path which is
+// withStoreThatIs is withStore for what only reads, so that a path which is
 // misspelt is not taken for a store without members.
-func withStoreThatIs(do work) func(*cobra.Command, []string) error { return openStore(do, false) }
+func withStoreThatIs(do onStore) func(*cobra.Command, []string) error { return openStore(do, false) }
 
-func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
+func openStore(do onStore, mayMake bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true
 		name, _ := cmd.Flags().GetString("site")
@@ -76,7 +77,7 @@ func openStore(do work, mayMake bool) func(*cobra.Command, []string) error {
 			return err
 		}
 		found := &siteStore{
-			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: locked, store: store, now: db.Now,
+			file: file, site: name, declared: site.Integrations, platform: site.Platform, locked: locked, store: store, db: db, now: db.Now,
 			apiURL: of.apis.url(caddy.NewReplacer().ReplaceKnown(site.Hosts[0], "")),
 		}
 		return audited(cmd.Context(), db, func(ctx context.Context) error { return do(ctx, cmd.OutOrStdout(), found, args) })

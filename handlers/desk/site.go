@@ -10,7 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/history"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/pending"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Path is where, behind the path of the platform's admin, the pages are.
@@ -44,7 +44,7 @@ type Site struct {
 	Members func() (*Members, error)
 
 	// Pending is what the platform does not have yet. It fails while the store is away.
-	Pending func() (pending.View, error)
+	Pending func() (*work.Queue, error)
 
 	// Events is nil for a site without events.
 	Events *api.EventsSite

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/clip"
 	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
-	"github.com/lychgate/caddy-lychgate/pending"
 	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -55,7 +55,7 @@ type pendingMember struct {
 	Email       string
 	IsDeleted   bool
 	WrittenAt   time.Time
-	Attempts    int64
+	Attempts    int
 	Problem     string // why the last attempt failed, empty if there was none
 	NextAttempt time.Time
 }
@@ -81,53 +81,57 @@ func showSync(ctx context.Context, v *view) (any, error) {
 
 // syncPage takes a notice for the top, nil for none.
 func (v *view) syncPage(ctx context.Context, said *notice) (any, error) {
-	kept, err := v.site.Pending()
+	queue, err := v.site.Pending()
 	if err != nil {
 		return nil, away(err)
 	}
 	shown := &syncPage{Notice: said, Platform: v.site.Kind.Title}
-	if kept.Outbox != nil {
-		if err := shown.addMembers(ctx, kept.Outbox, v.site.Name); err != nil {
-			return nil, away(err)
-		}
-	}
-	if err := shown.addWork(ctx, kept.Work, v.site.Name); err != nil {
+	list, counts, err := queue.Pending(ctx, v.site.Name, maxPending)
+	if err != nil {
 		return nil, away(err)
 	}
+	shown.add(list, counts)
+	refused, err := queue.Refused(ctx, v.site.Name, maxPending)
+	if err != nil {
+		return nil, away(err)
+	}
+	shown.Refused = workOf(others(refused))
 	return shown, nil
 }
 
-func (p *syncPage) addMembers(ctx context.Context, kept pending.Outbox, site string) error {
-	list, n, err := kept.Pending(ctx, site, maxPending)
-	p.Count = count(n)
-	for _, record := range list {
-		p.Members = append(p.Members, pendingMember{
-			Email: cmp.Or(record.Email, record.GUID), IsDeleted: record.Deleted, WrittenAt: record.UpdatedAt,
-			Attempts: record.Attempts, Problem: clip.Text(outbox.Sentence(record.Problem), maxProblem), NextAttempt: record.NextAttempt,
-		})
+// add shows what is pending: members by themselves.
+func (p *syncPage) add(list []work.Task, counts map[string]int) {
+	for _, t := range list {
+		if t.Kind == outbox.Kind {
+			p.Members = append(p.Members, pendingMember{
+				Email: t.Title, IsDeleted: t.IsRemoval, WrittenAt: t.Since,
+				Attempts: t.Attempts, Problem: clip.Text(outbox.Sentence(t.Reason), maxProblem), NextAttempt: t.DueAt,
+			})
+		}
 	}
-	if more := n - len(list); more > 0 {
+	n := counts[outbox.Kind]
+	p.Count = count(n)
+	if more := n - len(p.Members); more > 0 {
 		p.More = count(more)
 	}
-	return err
+	p.Work = workOf(others(list))
+	n = sumOf(counts) - n
+	p.WorkCount = changes(n)
+	if more := n - len(p.Work); more > 0 {
+		p.MoreWork = changes(more)
+	}
 }
 
-func (p *syncPage) addWork(ctx context.Context, queue *work.Queue, site string) error {
-	list, counts, err := queue.Pending(ctx, site, maxPending)
-	if err != nil {
-		return err
-	}
-	n := 0
+// others are the tasks that are not of members.
+func others(list []work.Task) []work.Task {
+	return slices.DeleteFunc(slices.Clone(list), func(t work.Task) bool { return t.Kind == outbox.Kind })
+}
+
+func sumOf(counts map[string]int) (n int) {
 	for _, of := range counts {
 		n += of
 	}
-	p.Work, p.WorkCount = workOf(list), changes(n)
-	if more := n - len(list); more > 0 {
-		p.MoreWork = changes(more)
-	}
-	refused, err := queue.Refused(ctx, site, maxPending)
-	p.Refused = workOf(refused)
-	return err
+	return n
 }
 
 func workOf(list []work.Task) (shown []pendingWork) {
@@ -145,12 +149,12 @@ var TriesLimit = ratelimit.Limit{Requests: 1, Window: 10 * time.Second}
 
 // changeSync has all that is pending tried at once, or gives up what was refused.
 func changeSync(ctx context.Context, v *view) (any, error) {
-	kept, err := v.site.Pending()
+	queue, err := v.site.Pending()
 	if err != nil {
 		return nil, away(err)
 	}
 	if form := v.request.PostForm; form.Has("give_up") {
-		if _, err := kept.Work.GiveUp(ctx, v.site.Name, form.Get("kind"), form.Get("give_up")); err != nil {
+		if _, err := queue.GiveUp(ctx, v.site.Name, form.Get("kind"), form.Get("give_up")); err != nil {
 			return nil, away(err)
 		}
 		return redirection(""), nil
@@ -159,12 +163,13 @@ func changeSync(ctx context.Context, v *view) (any, error) {
 	if wait := v.desk.Tries.Take(ctx, ratelimit.Key(site[:16])); wait > 0 {
 		return v.syncPage(ctx, &notice{Text: "All that is pending was tried a moment ago. Wait " + strconv.Itoa(ratelimit.RetryAfter(wait)) + " s, and try again then.", IsProblem: true})
 	}
-	n, others, err := kept.TryNow(ctx, v.site.Name)
+	counts, err := queue.TryNow(ctx, v.site.Name)
 	if err != nil {
 		return nil, away(err)
 	}
+	n := counts[outbox.Kind]
 	tried := url.Values{"tried": {strconv.Itoa(n)}}
-	if others > 0 {
+	if others := sumOf(counts) - n; others > 0 {
 		tried.Set("others", strconv.Itoa(others))
 	}
 	return redirection(tried.Encode()), nil

@@ -3,7 +3,6 @@ package limiter
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"time"
 )
@@ -23,6 +22,7 @@ type Bulkhead struct {
 // Slot is the right to make a call, until End.
 type Slot struct {
 	bulkhead *Bulkhead
+	key      string
 	slowed   func()
 	cancel   context.CancelCauseFunc
 
@@ -31,10 +31,10 @@ type Slot struct {
 	timer *time.Timer
 }
 
-// NewBulkhead makes parts for so many calls at once. A call in the quick part takes limit
-// at most; 0 is no limit.
-func NewBulkhead(quick, slow int, limit time.Duration) *Bulkhead {
-	return &Bulkhead{limit: limit, quick: of(quick, math.MaxInt), slow: of(slow, math.MaxInt)}
+// NewBulkhead makes parts for so many calls at once, of which a key, such as a site, may have perKey in each; 0 is no
+// bound. A call in the quick part takes limit at most; 0 is no limit.
+func NewBulkhead(quick, slow, perKey int, limit time.Duration) *Bulkhead {
+	return &Bulkhead{limit: limit, quick: New(quick, perKey), slow: New(slow, perKey)}
 }
 
 func (b *Bulkhead) part(slow bool) *Limiter {
@@ -46,29 +46,50 @@ func (b *Bulkhead) part(slow bool) *Limiter {
 
 // Ask has granted called when there is a slot: before Ask returns, or by another goroutine
 // that ends its slot. It must not block.
-func (b *Bulkhead) Ask(slow bool, granted func(*Slot)) {
+func (b *Bulkhead) Ask(key string, slow bool, granted func(*Slot)) {
 	part := b.part(slow)
-	_, _ = part.queue("", func() { granted(&Slot{bulkhead: b, part: part}) }) // fails only once closed, which a Bulkhead never is
+	_, _ = part.queue(key, func() { granted(&Slot{bulkhead: b, key: key, part: part}) }) // fails only once it is closed
 	part.grant()
 }
 
-// Acquire waits for a slot. Those who wait longest come first. Errors: that of ctx.
-func (b *Bulkhead) Acquire(ctx context.Context, slow bool) (*Slot, error) {
+// Acquire waits for a slot. Those who wait longest come first. Errors: ErrClosed, that of ctx.
+func (b *Bulkhead) Acquire(ctx context.Context, key string, slow bool) (*Slot, error) {
 	part := b.part(slow)
-	if err := part.Acquire(ctx, ""); err != nil {
+	if err := part.Acquire(ctx, key); err != nil {
 		return nil, err
 	}
-	return &Slot{bulkhead: b, part: part}, nil
+	return &Slot{bulkhead: b, key: key, part: part}, nil
 }
 
-// TryAcquire takes a slot if more than half of the part is free and nobody waits;
-// otherwise it is nil. So who has a slot already leaves half of the part to who has none.
-func (b *Bulkhead) TryAcquire(slow bool) *Slot {
+// TryAcquire takes a slot if one is free and nobody waits for it; otherwise it is nil. A key that has one already leaves half
+// of the part to keys that have none.
+func (b *Bulkhead) TryAcquire(key string, slow bool) *Slot {
 	part := b.part(slow)
-	if !part.TryAcquireUpTo(part.total/2, "") {
+	if !part.tryAcquireFairly(key) {
 		return nil
 	}
-	return &Slot{bulkhead: b, part: part}
+	return &Slot{bulkhead: b, key: key, part: part}
+}
+
+// IsFull reports whether no slot of a part is free.
+func (b *Bulkhead) IsFull(slow bool) bool { return b.part(slow).isFull() }
+
+// TakenBy counts the slots in use by a key.
+func (b *Bulkhead) TakenBy(key string) int { return b.quick.TakenBy(key) + b.slow.TakenBy(key) }
+
+// Taken counts the slots in use.
+func (b *Bulkhead) Taken() int { return b.quick.Taken() + b.slow.Taken() }
+
+// Close is [Limiter.Close] of both parts.
+func (b *Bulkhead) Close() {
+	b.quick.Close() // what is moved meanwhile is waited for next
+	b.slow.Close()
+}
+
+// Wait returns once all slots are free.
+func (b *Bulkhead) Wait() {
+	b.quick.Wait()
+	b.slow.Wait()
 }
 
 // Begin derives the context of the call. The limit of the quick part counts from now on.
@@ -92,22 +113,22 @@ func (s *Slot) slowDown() {
 		return
 	}
 	s.slowed()
-	if !s.bulkhead.slow.tryMove() {
+	if !s.bulkhead.slow.tryMove(s.key) {
 		s.cancel(ErrTooLong)
 		return
 	}
 	s.part = s.bulkhead.slow
-	s.bulkhead.quick.Release("")
+	s.bulkhead.quick.Release(s.key)
 }
 
-// tryMove takes a slot for a call that is under way, before those who wait to begin.
-func (l *Limiter) tryMove() bool {
+// tryMove takes a slot for a call that is under way, before those who wait to begin, whatever its key has.
+func (l *Limiter) tryMove(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.taken >= l.total {
 		return false
 	}
-	l.take("")
+	l.take(key)
 	return true
 }
 
@@ -124,6 +145,6 @@ func (s *Slot) End() {
 		s.cancel(nil)
 	}
 	if part != nil {
-		part.Release("")
+		part.Release(s.key)
 	}
 }

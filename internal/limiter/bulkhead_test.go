@@ -20,13 +20,13 @@ const limit = 2 * time.Second
 // no slot in the slow part are cut off.
 func TestPlatformsThatHangLeaveTheQuickPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bulkhead := limiter.NewBulkhead(4, 2, limit)
+		bulkhead := limiter.NewBulkhead(4, 2, 0, limit)
 		begin := time.Now()
 		var slowed atomic.Int32
 		ended := make(chan string, 10)
 		for range 4 {
 			go func() {
-				slot, err := bulkhead.Acquire(t.Context(), false)
+				slot, err := bulkhead.Acquire(t.Context(), "a", false)
 				if err != nil {
 					t.Errorf("bulkhead.Acquire: %v", err)
 					return
@@ -42,7 +42,7 @@ func TestPlatformsThatHangLeaveTheQuickPart(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		slot, err := bulkhead.Acquire(t.Context(), false) // of a platform that answers
+		slot, err := bulkhead.Acquire(t.Context(), "a", false) // of a platform that answers
 		if err != nil || time.Since(begin) != limit {
 			t.Errorf("waited %s, %v", time.Since(begin), err)
 		}
@@ -64,24 +64,24 @@ func TestPlatformsThatHangLeaveTheQuickPart(t *testing.T) {
 // Those who wait longest come first, and one who leaves takes no slot along.
 func TestBulkheadInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bulkhead := limiter.NewBulkhead(1, 1, limit)
-		first, err := bulkhead.Acquire(t.Context(), false)
+		bulkhead := limiter.NewBulkhead(1, 1, 0, limit)
+		first, err := bulkhead.Acquire(t.Context(), "a", false)
 		if err != nil {
 			t.Fatalf("bulkhead.Acquire: %v", err)
 		}
-		if bulkhead.TryAcquire(false) != nil {
+		if bulkhead.TryAcquire("a", false) != nil {
 			t.Error("TryAcquire: got a second slot, want nil")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
-			_, err := bulkhead.Acquire(ctx, false)
+			_, err := bulkhead.Acquire(ctx, "a", false)
 			left <- err
 		}()
 		synctest.Wait()
 		var got []int
 		for i := range 3 {
-			bulkhead.Ask(false, func(slot *limiter.Slot) {
+			bulkhead.Ask("a", false, func(slot *limiter.Slot) {
 				got = append(got, i)
 				go slot.End()
 			})
@@ -90,7 +90,7 @@ func TestBulkheadInOrder(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("<-left: %v, want %v", err, context.Canceled)
 		}
-		slow, err := bulkhead.Acquire(t.Context(), true) // does not wait for the quick part
+		slow, err := bulkhead.Acquire(t.Context(), "a", true) // does not wait for the quick part
 		if err != nil {
 			t.Fatalf("bulkhead.Acquire: %v", err)
 		}
@@ -100,7 +100,7 @@ func TestBulkheadInOrder(t *testing.T) {
 		if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
 			t.Errorf("got (-want +got):\n%s", diff)
 		}
-		if slot, err := bulkhead.Acquire(t.Context(), false); err != nil {
+		if slot, err := bulkhead.Acquire(t.Context(), "a", false); err != nil {
 			t.Errorf("Acquire after all slots have ended: got %v, want no error", err)
 		} else {
 			slot.End()
@@ -108,18 +108,22 @@ func TestBulkheadInOrder(t *testing.T) {
 	})
 }
 
-// TryAcquire leaves half of the quick part to those who have nothing yet.
+// TryAcquire leaves half of the quick part to keys that have nothing yet, and gives a key no more than its bound.
 func TestBulkheadTryAcquire(t *testing.T) {
-	bulkhead := limiter.NewBulkhead(6, 1, limit)
-	var taken []*limiter.Slot
-	for slot := bulkhead.TryAcquire(false); slot != nil; slot = bulkhead.TryAcquire(false) {
-		taken = append(taken, slot)
+	bulkhead := limiter.NewBulkhead(8, 1, 3, limit)
+	taken := make(map[string][]*limiter.Slot)
+	var order []string
+	for _, key := range []string{"a", "b", "a", "c", "d", "e", "f", "g"} {
+		for slot := bulkhead.TryAcquire(key, false); slot != nil; slot = bulkhead.TryAcquire(key, false) {
+			taken[key] = append(taken[key], slot)
+			order = append(order, key)
+		}
 	}
-	if len(taken) != 3 {
-		t.Errorf("%d of 6 are taken", len(taken))
+	if diff := cmp.Diff([]string{"a", "a", "a", "b", "c", "d", "e", "f"}, order); diff != "" || !bulkhead.IsFull(false) || bulkhead.IsFull(true) {
+		t.Errorf("full: %t, the slow part %t, want true and false; slots, want -, got +: %s", bulkhead.IsFull(false), bulkhead.IsFull(true), diff)
 	}
-	taken[0].End()
-	if bulkhead.TryAcquire(false) == nil {
-		t.Error("TryAcquire after a slot has ended: got nil, want a slot")
+	taken["b"][0].End()
+	if bulkhead.TryAcquire("c", false) != nil || bulkhead.TryAcquire("g", false) == nil {
+		t.Error("TryAcquire after a slot has ended: want it for a key that has none")
 	}
 }

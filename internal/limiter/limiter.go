@@ -43,41 +43,35 @@ func New(total, perKey int) *Limiter {
 		}
 		return n
 	}
-	return of(unbounded(total), unbounded(perKey))
-}
-
-func of(total, perKey int) *Limiter {
-	l := &Limiter{total: total, perKey: perKey, of: make(map[string]int)}
+	l := &Limiter{total: unbounded(total), perKey: unbounded(perKey), of: make(map[string]int)}
 	l.changed.L = &l.mu
 	return l
 }
 
 // TryAcquire takes a slot if one is free and nobody waits for it. Release returns it.
-func (l *Limiter) TryAcquire(key string) bool { return l.TryAcquireUpTo(l.total, key) }
+func (l *Limiter) TryAcquire(key string) bool { return l.tryAcquire(key, false) }
 
-// TryAcquireUpTo is TryAcquire for what leaves slots to what is more urgent: it takes a slot
-// only while fewer than most are taken. The bound of a key shrinks in proportion.
-func (l *Limiter) TryAcquireUpTo(most int, key string) bool { return l.tryAcquire(most, key, false) }
+// tryAcquireFairly is TryAcquire, and leaves the second half to keys without a slot. So a few keys whose calls take long do not
+// keep the others from theirs.
+func (l *Limiter) tryAcquireFairly(key string) bool { return l.tryAcquire(key, true) }
 
-// TryAcquireFairly is TryAcquireUpTo, and leaves the second half of most to keys without a slot. So a few
-// keys whose calls take long do not keep the others from theirs.
-func (l *Limiter) TryAcquireFairly(most int, key string) bool { return l.tryAcquire(most, key, true) }
-
-func (l *Limiter) tryAcquire(most int, key string, isFair bool) bool {
+func (l *Limiter) tryAcquire(key string, isFair bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if isFair && l.taken >= most/2 && l.of[key] > 0 {
+	if isFair && l.taken >= l.total/2 && l.of[key] > 0 {
 		return false
 	}
-	perKey := l.perKey
-	if most < l.total && perKey < math.MaxInt {
-		perKey = perKey * most / l.total
-	}
-	if l.isClosed || l.taken >= most || l.of[key] >= perKey || l.mayNext() != nil {
+	if l.isClosed || l.taken >= l.total || l.of[key] >= l.perKey || l.mayNext() != nil {
 		return false
 	}
 	l.take(key)
 	return true
+}
+
+func (l *Limiter) isFull() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken >= l.total
 }
 
 func (l *Limiter) take(key string) {

@@ -3,7 +3,6 @@ package limiter_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -11,32 +10,6 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
-
-// What is less urgent leaves slots, in all and of each key.
-func TestTryAcquireUpTo(t *testing.T) {
-	for name, keys := range map[string]int{"of one key": 1, "of many keys": 128} {
-		t.Run(name, func(t *testing.T) {
-			l := limiter.New(64, 8)
-			var got []int
-			for _, most := range []int{24, 48, 64} {
-				n := 0
-				for i := range 128 {
-					if l.TryAcquireUpTo(most, strconv.Itoa(i%keys)) {
-						n++
-					}
-				}
-				got = append(got, n)
-			}
-			want := []int{24, 24, 16}
-			if keys == 1 {
-				want = []int{3, 3, 2}
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("slots taken, want -, got +: %s", diff)
-			}
-		})
-	}
-}
 
 // Those who wait come in their order, but for one whose key has all its slots; one who
 // does not wait comes behind them, and one who leaves takes no slot along.

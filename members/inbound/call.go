@@ -47,7 +47,7 @@ func (s *site) call(ctx context.Context, do func(context.Context) error) error {
 }
 
 func (s *site) callIn(ctx context.Context, slots *limiter.Bulkhead, do func(context.Context) error) error {
-	slot, err := slots.Acquire(ctx, false)
+	slot, err := slots.Acquire(ctx, "", false)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *site) responded(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
 	defer cancel()
-	if _, err := s.Work.MakeDue(ctx, s.name); err != nil {
+	if _, err := s.Work.TryNow(ctx, s.name); err != nil {
 		s.logger().Debug("cannot make pending work due", zap.Error(err)) // each is due later
 	}
 }

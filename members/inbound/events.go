@@ -115,9 +115,7 @@ func (s *Sync) refreshDue(ctx context.Context, t work.Task) work.Result {
 	switch {
 	case err == nil:
 		found.endSilence()
-		if s.Responds != nil {
-			s.Responds(t.Site)
-		}
+		s.Work.Heard(ctx, t.Site)
 		return work.Result{Outcome: work.Done}
 	case t.Attempts+1 >= refreshAttempts:
 		s.warnings.Warn(t.Site, "gave up refreshing changed member, all are compared instead", zap.String("problem", members.ForLog(err)))

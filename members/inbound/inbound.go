@@ -33,9 +33,9 @@ func New(cfg Config) *Sync {
 	}
 	s := &Sync{
 		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowPolls, slowCall),
-		counting: limiter.NewBulkhead(maxCounts, maxSlowCounts, slowCount),
-		polling:  limiter.NewBulkhead(maxBegun, 0, 0),
+		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, 0, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowPolls, 0, slowCall),
+		counting: limiter.NewBulkhead(maxCounts, maxSlowCounts, 0, slowCount),
+		polling:  limiter.NewBulkhead(maxBegun, 0, 0, 0),
 	}
 	if cfg.Work != nil {
 		s.handle(cfg.Work)

@@ -124,17 +124,17 @@ func (s *site) refresh(ctx context.Context, platformID string) error {
 			return err
 		}
 		// No process changes the member on the platform while it is looked at.
-		owner, err := s.leases().Acquire(ctx, &r)
+		lease, err := s.leases().Acquire(ctx, &r)
 		if errors.Is(err, members.ErrNotFound) {
 			continue
 		}
-		if err == nil && owner == "" {
+		if err == nil && lease.Owner == "" {
 			err = errBusy
 		}
 		if err != nil {
 			return err
 		}
-		return s.takeOver(ctx, r, owner)
+		return s.takeOver(ctx, r, lease.Owner)
 	}
 }
 
@@ -164,16 +164,16 @@ func (s *site) keepUnknown(ctx context.Context, platformID string) (again bool, 
 	if err != nil || r.PlatformID != "" {
 		return r.PlatformID == platformID, err
 	}
-	owner, err := s.leases().Acquire(ctx, &r)
+	lease, err := s.leases().Acquire(ctx, &r)
 	switch {
 	case errors.Is(err, members.ErrNotFound):
 		return true, nil
 	case err != nil:
 		return false, err
-	case owner == "":
+	case lease.Owner == "":
 		return false, errBusy
 	}
-	return r.PlatformID == platformID, s.leases().Release(ctx, r, owner)
+	return r.PlatformID == platformID, s.leases().Release(ctx, r, lease.Owner)
 }
 
 // takeOver changes a leased record to what the platform has, and ends the lease.

@@ -156,7 +156,7 @@ func (t *task) fire() {
 		defer t.running.Done()
 		t.perform(ctx)
 	default:
-		t.bulkhead.Ask(t.isSlow.Load(), func(slot *limiter.Slot) {
+		t.bulkhead.Ask("", t.isSlow.Load(), func(slot *limiter.Slot) {
 			go func() {
 				defer t.running.Done()
 				defer slot.End()

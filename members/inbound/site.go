@@ -54,10 +54,6 @@ type Config struct {
 	// Contacts is told whether the platform responds, and whether it takes the key.
 	Contacts members.Contacts
 
-	// Responds is told that the platform of a site has responded about a member of whom it had sent a webhook
-	// event. It may be nil.
-	Responds func(site string)
-
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // asked counts the requests to the platform, all of which fail.
@@ -31,7 +32,7 @@ func asked(b *membertest.Bench, err error) *int {
 // open has so many writes fail that the platform is not asked any more.
 func open(b *membertest.Bench) {
 	b.T.Helper()
-	for i := range outbox.MaxSilent {
+	for i := range work.MaxUnanswered {
 		if !b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i))).Queued {
 			b.T.Fatalf("write %d is not queued", i)
 		}
@@ -102,8 +103,8 @@ func TestBreakerTryNow(t *testing.T) {
 	if b.DeliverDue(); b.Pending() == 0 {
 		t.Fatal("got 0 pending after DeliverDue, want some: the breaker is open")
 	}
-	if _, err := b.Outbox.TryNow(t.Context(), membertest.Site); err != nil {
-		t.Fatalf("b.Outbox.TryNow: %v", err)
+	if _, err := b.Work.TryNow(t.Context(), membertest.Site); err != nil {
+		t.Fatalf("b.Work.TryNow: %v", err)
 	}
 	if b.DeliverDue(); b.Pending() != 0 {
 		t.Errorf("%d are pending", b.Pending())
@@ -115,7 +116,7 @@ func TestBreakerTryNow(t *testing.T) {
 func TestBreakerStaysClosed(t *testing.T) {
 	tests := map[string]func(b *membertest.Bench){
 		"refusals": func(b *membertest.Bench) {
-			for range 2 * outbox.MaxSilent {
+			for range 2 * work.MaxUnanswered {
 				if _, err := b.Service.Create(b.T.Context(), byEmail, with("refused@example.com")); err == nil {
 					b.T.Error("Create of refused@example.com: got no error, want it refused")
 				}
@@ -123,14 +124,14 @@ func TestBreakerStaysClosed(t *testing.T) {
 		},
 		"taken emails": func(b *membertest.Bench) {
 			b.Platform.EditMember("p-old", func(m *platform.Member) { m.Email = "old@example.com" })
-			for range 2 * outbox.MaxSilent {
+			for range 2 * work.MaxUnanswered {
 				if _, err := b.Service.Create(b.T.Context(), byEmail, with("old@example.com")); err == nil {
 					b.T.Error("Create of old@example.com: got no error, want it refused")
 				}
 			}
 		},
 		"members who are gone": func(b *membertest.Bench) {
-			for i := range 2 * outbox.MaxSilent {
+			for i := range 2 * work.MaxUnanswered {
 				email := fmt.Sprintf("gone%d@example.com", i)
 				b.Create(byEmail, with(email))
 				b.Platform.Mu.Lock()
@@ -144,13 +145,13 @@ func TestBreakerStaysClosed(t *testing.T) {
 		"one record": func(b *membertest.Bench) {
 			b.Platform.Break(errors.New("Ghost answers 500"))
 			b.Create(byEmail, with("poison@example.com"))
-			for range 2 * outbox.MaxSilent {
+			for range 2 * work.MaxUnanswered {
 				b.CatchUp()
 			}
 			b.Platform.Fix()
 		},
 		"an answer in between": func(b *membertest.Bench) {
-			for i := range 2 * outbox.MaxSilent {
+			for i := range 2 * work.MaxUnanswered {
 				b.Platform.Break(platformtest.ErrDown)
 				b.Create(byEmail, with(fmt.Sprintf("m%d@example.com", i)))
 				b.Platform.Fix()
@@ -173,7 +174,7 @@ func TestBreakerStaysClosed(t *testing.T) {
 func TestBreakerOfAReplacedPlatform(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	sites := &served{platforms: map[string]platform.Platform{membertest.Site: b.Platform}}
-	b.Outbox = outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
+	b.Outbox = b.NewOutbox(outbox.Config{Platform: sites.get, Now: b.Clock})
 	b.Service = members.New(members.Config{Site: membertest.Site, Store: b.Store, Outbox: b.Outbox, Now: b.Clock})
 	b.Platform.Break(platformtest.ErrDown)
 	open(b)
@@ -187,9 +188,10 @@ func TestBreakerOfAReplacedPlatform(t *testing.T) {
 func TestBreakerLog(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	core, logs := observer.New(zap.InfoLevel)
-	b.Outbox = outbox.New(outbox.Config{
-		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{membertest.Site: b.Platform}), Logger: zap.New(core), Now: b.Clock,
+	b.Outbox = b.NewOutbox(outbox.Config{
+		Platform: membertest.Serve(map[string]platform.Platform{membertest.Site: b.Platform}), Logger: zap.New(core), Now: b.Clock,
 	})
+	b.Work = b.Outbox.Work
 	b.Service = members.New(members.Config{Site: membertest.Site, Store: b.Store, Outbox: b.Outbox, Now: b.Clock})
 	b.Platform.Break(fmt.Errorf("down: %w", platform.ErrNoEffect))
 	open(b)
@@ -202,14 +204,10 @@ func TestBreakerLog(t *testing.T) {
 	}
 	want := []string{
 		"warn daily: the platform does not take a write now, so it is queued",
-		"warn daily: the platform does not answer, so writes are queued without being tried until it does",
+		"warn daily: the platform does not respond, so work is queued without being tried until it does",
 		"info daily: the platform responds again",
-		"info daily: outbox drained",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("got (-want +got):\n%s", diff)
-	}
-	if n := b.Outbox.States(); n != 0 {
-		t.Errorf("%d sites are remembered", n)
 	}
 }

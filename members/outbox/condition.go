@@ -109,7 +109,7 @@ func (s *site) restore(ctx context.Context, a attempt, found platform.Member) me
 	err := s.Store.Revert(ctx, members.Write{After: a.After, Before: &r})
 	switch {
 	case errors.Is(err, members.ErrEmailTaken):
-		_, err = s.Store.MarkApplied(ctx, withApplied(a.After), a.Owner)
+		_, err = s.Store.MarkApplied(ctx, withApplied(a.After), a.Lease.Owner)
 	case errors.Is(err, members.ErrConflict): // it is gone
 		err = nil
 	}

@@ -8,128 +8,83 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // This file delivers a leased record: for a caller who waits, or as a retry.
 
 // Deliver is described at [members.Outbox].
-func (o *Outbox) Deliver(ctx context.Context, w members.Write) (members.Delivered, error) {
-	s, served := o.enter(w.After.Site)
-	if !served { // any more
-		return members.Delivered{Record: w.After, Queued: true}, o.leases().Release(ctx, w.After, w.Owner)
+func (o *Outbox) Deliver(ctx context.Context, w members.Write) (delivered members.Delivered, err error) {
+	p := o.Platform(w.After.Site)
+	if p == nil { // not served any more
+		return members.Delivered{Record: w.After, Queued: true}, o.leases().Release(ctx, w.After, w.Lease.Owner)
 	}
-	defer s.leave()
-	if w.Owner == "" {
-		s.Wake()
+	s, a := &site{o, w.After.Site, p}, attempt{Write: w}
+	if w.Lease.Owner == "" {
+		s.wake()
 		return members.Delivered{Record: w.After, Queued: true}, nil
 	}
-	// The caller may leave: the write stands, and its outcome must be noted.
-	return s.call(context.WithoutCancel(ctx), attempt{Write: w})
-}
-
-// Problems of writes that were not tried.
-var (
-	errUnresponsive = &untriedError{"the platform has not answered lately, so this was not tried"}
-	errOverloaded   = &untriedError{"many platforms do not answer, so this was not tried yet"}
-)
-
-// call makes the attempt that a caller waits for, unless the platform does not
-// respond anyway.
-func (s *site) call(ctx context.Context, a attempt) (members.Delivered, error) {
+	ctx = context.WithoutCancel(ctx) // the caller may leave: the write stands, and its outcome must be noted
 	if a.needsNothing() {
-		return s.deliver(ctx, ctx, a, s.Timeout)
+		delivered, _, err = s.deliver(ctx, a)
+		return delivered, err
 	}
-	if !s.breaker.IsClosed() {
-		return s.queue(ctx, a, errUnresponsive), nil
+	t := work.Task{Site: s.name, Kind: Kind, Key: w.After.GUID, Since: o.Now(), Holder: w.Lease.Owner, Until: w.Lease.Until}
+	untried := o.Work.Call(ctx, t, o.Timeout, func(ctx context.Context) (r work.Result) {
+		delivered, r, err = s.deliver(ctx, a)
+		return r
+	})
+	if untried == nil {
+		return delivered, err
 	}
-	deadline := time.Now().Add(s.Timeout)
-	waiting, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	isOneOfMany := s.calling.Add(1) > maxCalling
-	defer s.calling.Add(-1)
-	slot, err := s.acquire(waiting, s.calls, isOneOfMany)
-	if err != nil {
-		return s.queue(ctx, a, errOverloaded), nil
-	}
-	attemptCtx, end := s.begin(ctx, slot, time.Until(deadline))
-	defer end()
-	if !s.breaker.IsClosed() { // meanwhile
-		return s.queue(ctx, a, errUnresponsive), nil
-	}
-	return s.deliver(ctx, attemptCtx, a, s.Timeout)
+	s.postpone(ctx, a, "", &untriedError{untried.Error()})
+	return members.Delivered{Record: w.After, Queued: true}, nil
 }
 
-// queue queues a write that is not tried.
-func (s *site) queue(ctx context.Context, a attempt, why *untriedError) members.Delivered {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-	s.postpone(ctx, a, "", why)
-	if s.breaker.IsProbeDue(s.Now()) {
-		s.Wake()
+// retry delivers a pending record that was leased.
+func (o *Outbox) retry(ctx context.Context, t work.Task) work.Result {
+	p := o.Platform(t.Site)
+	r, err := o.Store.Find(ctx, members.Key{Site: t.Site, GUID: t.Key})
+	switch {
+	case errors.Is(err, members.ErrNotFound):
+		return work.Result{IsUnasked: true}
+	case err == nil && p != nil && r.IsPending():
+		_, result, _ := (&site{o, t.Site, p}).deliver(ctx, attempt{Write: members.Write{After: r, Lease: members.Lease{Owner: t.Holder, Until: t.Until}}, isRetry: true})
+		return result
+	case err == nil:
+		err = o.leases().Release(ctx, r, t.Holder)
 	}
-	return members.Delivered{Record: a.After, Queued: true}
+	if err != nil && ctx.Err() == nil {
+		o.Logger.Error("cannot retry pending member", zap.String("site", t.Site), zap.String("guid", t.Key), zap.Error(err))
+	}
+	return work.Result{Outcome: work.Again, IsUnasked: true}
 }
 
-// errNotServed means that a site is not served any more.
-var errNotServed = errors.New("the site is not served any more")
-
-// retryServed is retry with the platform that the site has now. Errors:
-// errNotServed.
-func (s *site) retryServed(ctx context.Context, guid string, slot *limiter.Slot) error {
-	now, served := s.enter(s.name)
-	if !served {
-		return errNotServed
-	}
-	defer now.leave()
-	return now.retry(ctx, guid, slot)
-}
-
-// retry delivers a pending record, unless another process does.
-func (s *site) retry(ctx context.Context, guid string, slot *limiter.Slot) error {
-	lease := s.leases().New()
-	lease.Until = s.Now().Add(retryLease)
-	bounded, cancel := context.WithTimeout(ctx, members.StoreTimeout)
-	defer cancel()
-	r, err := s.Store.Lease(bounded, guid, lease)
-	if errors.Is(err, members.ErrConflict) || errors.Is(err, members.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !r.IsPending() {
-		return s.leases().Release(ctx, r, lease.Owner)
-	}
-	attemptCtx, end := s.begin(ctx, slot, retryTimeout)
-	defer end()
-	_, err = s.deliver(ctx, attemptCtx, attempt{Write: members.Write{After: r, Owner: lease.Owner}, isRetry: true}, members.StoreTimeout)
-	if errors.Is(err, members.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// deliver makes an attempt, within attemptCtx, and notes its outcome even if ctx is
-// done by then. Both are bounded in time, and take less than the lease in all.
-// Errors are those of Deliver.
-func (s *site) deliver(ctx, attemptCtx context.Context, a attempt, noteTimeout time.Duration) (members.Delivered, error) {
+// deliver makes an attempt, and notes its outcome even if ctx is done by then. Errors are those of Deliver.
+func (s *site) deliver(ctx context.Context, a attempt) (members.Delivered, work.Result, error) {
 	seen := &observed{Platform: s.platform}
 	s.platform = seen
+	delivered, err := s.attempt(ctx, a)
+	outcome := work.Done
+	if delivered.Queued {
+		outcome = work.Again
+	}
+	return delivered, s.result(seen, outcome), err
+}
+
+func (s *site) attempt(attemptCtx context.Context, a attempt) (members.Delivered, error) {
 	found, err := applier{s}.apply(attemptCtx, a)
 	_, isChanged := errors.AsType[*changedError](err)
 	isUnknown := a.After.PlatformID == "" && members.IsTaken(err) // of a member that was not known here
 	if a.isRetry && a.isFinal(err) && !isUnknown {
 		found, err = s.settle(attemptCtx, a, cmp.Or(found.ID, a.After.PlatformID), err)
 	}
-	isCutOff := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(attemptCtx), noteTimeout)
 	defer cancel()
-	if !isCutOff {
-		defer s.judge(ctx, a, seen) // once the outcome is noted, so that all is made due
-	}
 
 	if isUnknown && (a.isRetry || a.keepsQueuedEmail()) {
 		unsettled := s.settleTaken(ctx, a)
@@ -180,8 +135,8 @@ func (s *site) settleTaken(ctx context.Context, a attempt) error {
 	} else if err != nil {
 		return err
 	}
-	s.Wake()
-	if err := s.leases().Release(ctx, r, a.Owner); err != nil {
+	s.wake()
+	if err := s.leases().Release(ctx, r, a.Lease.Owner); err != nil {
 		s.logger().Error("cannot release lease", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -12,11 +13,13 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // memory is a store in memory of new members, for a process in a bubble of time. What
@@ -32,6 +35,12 @@ type stored struct {
 	members.Record
 	next   time.Time
 	leased bool
+}
+
+// tasks are what is pending in a memory.
+type tasks struct {
+	work.Table
+	*memory
 }
 
 func newMemory() *memory { return &memory{records: make(map[string]*stored)} }
@@ -62,48 +71,60 @@ func (m *memory) find(which func(*stored) bool) (guids []string) {
 	return guids
 }
 
-func (m *memory) sites(which func(*stored) bool) ([]string, error) {
+func (m tasks) DueKinds(context.Context) ([]string, error) { return []string{outbox.Kind}, nil }
+
+func (m tasks) DueSites(_ context.Context, _ string, behind work.DueSite) (sites []work.DueSite, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queries++
-	sites := make(map[string]bool)
-	for _, guid := range m.find(which) {
-		sites[m.records[guid].Site] = true
+	now, seen := time.Now(), make(map[string]bool)
+	for _, guid := range m.find(func(r *stored) bool { return !r.leased && !r.next.After(now) && r.Site > behind.Site }) {
+		seen[m.records[guid].Site] = true
 	}
-	return slices.Sorted(maps.Keys(sites)), nil
+	for _, site := range slices.Sorted(maps.Keys(seen)) {
+		sites = append(sites, work.DueSite{Site: site})
+	}
+	return sites[:min(len(sites), work.MaxDueSites)], nil
 }
 
-func (m *memory) DueSites(_ context.Context, now time.Time) ([]string, error) {
-	return m.sites(func(r *stored) bool { return !r.leased && !r.next.After(now) })
-}
-
-func (m *memory) PendingSites(context.Context) ([]string, error) {
-	return m.sites(func(*stored) bool { return true })
-}
-
-func (m *memory) Due(_ context.Context, site string, now time.Time, limit int) (due []members.Record, err error) {
+func (m tasks) Due(_ context.Context, site, _ string, by time.Time, most int) (due []work.Task, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queries++
-	guids := m.find(func(r *stored) bool { return r.Site == site && !r.leased && !r.next.After(now) })
-	for _, guid := range guids[:min(limit, len(guids))] {
-		due = append(due, m.records[guid].Record)
+	guids := m.find(func(r *stored) bool { return r.Site == site && !r.leased && !r.next.After(by) })
+	for _, guid := range guids[:min(most, len(guids))] {
+		due = append(due, m.records[guid].task())
 	}
 	return due, nil
 }
 
-func (m *memory) Lease(_ context.Context, guid string, _ members.Lease) (members.Record, error) {
+func (r *stored) task() work.Task {
+	return work.Task{Site: r.Site, Kind: outbox.Kind, Key: r.GUID, Since: r.UpdatedAt, DueAt: r.next, Attempts: int(r.Attempts)}
+}
+
+func (m tasks) Lease(_ context.Context, t work.Task, _ bool) (work.Task, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.records[guid]
+	r := m.records[t.Key]
 	if r == nil {
-		return members.Record{}, members.ErrNotFound
+		return work.Task{}, work.ErrGone
 	}
 	if r.leased {
-		return members.Record{}, members.ErrConflict
+		return work.Task{}, work.ErrHeld
 	}
 	r.leased = true
-	return r.Record, nil
+	t = r.task()
+	t.Holder, t.Until = "me", time.Now().Add(work.LeaseTime)
+	return t, nil
+}
+
+func (m *memory) Find(_ context.Context, key members.Key) (members.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.records[key.GUID]; r != nil {
+		return r.Record, nil
+	}
+	return members.Record{}, members.ErrNotFound
 }
 
 func (m *memory) MarkApplied(_ context.Context, r members.Record, _ string) (bool, error) {
@@ -124,7 +145,7 @@ func (m *memory) MarkFailed(_ context.Context, guid string, f outbox.Failure, _ 
 	return nil
 }
 
-func (m *memory) MakeDue(_ context.Context, site string) (int, error) {
+func (m tasks) MakeDue(_ context.Context, site string) (map[string]int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.records {
@@ -132,12 +153,36 @@ func (m *memory) MakeDue(_ context.Context, site string) (int, error) {
 			r.next = time.Time{}
 		}
 	}
-	return 0, nil
+	return nil, nil
 }
 
-func (*memory) MarkSent(context.Context, string, string, time.Time) error { return nil }
-func (*memory) PurgeTombstones(context.Context, time.Time) error          { return nil }
-func (*memory) PurgeRefused(context.Context, time.Time) error             { return nil }
+func (m tasks) Prolong(context.Context, work.Task, time.Time) error          { return nil }
+func (m tasks) Settle(context.Context, work.Task, work.Result) (bool, error) { return false, nil }
+func (m tasks) Purge(context.Context) error                                  { return nil }
+func (*memory) MarkSent(context.Context, string, string, time.Time) error    { return nil }
+
+// maxAttempts bounds the attempts that are under way: those that are due, and those that callers wait for, at platforms that
+// respond and at others.
+const maxAttempts = 112 + 64 + 56 + 24
+
+// inMemory is an outbox on a store in memory.
+func inMemory(t *testing.T, store *memory, platforms map[string]platform.Platform) *outbox.Outbox {
+	t.Helper()
+	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(t.TempDir(), "work.db"))
+	if err != nil {
+		t.Fatalf("database.Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("db.Close: %v", err)
+		}
+	})
+	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatalf("work.New: %v", err)
+	}
+	return outbox.New(outbox.Config{Store: store, Tasks: tasks{memory: store}, Work: queue, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
+}
 
 // manyPlatforms counts the attempts that are under way at many platforms.
 type manyPlatforms struct {
@@ -199,11 +244,11 @@ func deliverAll(t *testing.T, down, hanging int, meanwhile func(*outbox.Outbox, 
 			platforms[site] = c.join(site, takes)
 			store.queue(site, writes)
 		}
-		o := outbox.New(outbox.Config{Store: store, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
+		o := inMemory(t, store, platforms)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			o.Run(ctx)
+			o.Work.Run(ctx)
 			close(done)
 		}()
 		if meanwhile != nil {
@@ -249,7 +294,7 @@ func TestPlatformsThatHangDelayOthersLittle(t *testing.T) {
 			if got := got[len(got)/2]; got > median+test.slower {
 				t.Errorf("half of the others have their writes after %s, without them after %s", got, median)
 			}
-			if most > outbox.MaxAttempts {
+			if most > maxAttempts {
 				t.Errorf("%d attempts at once", most)
 			}
 		})
@@ -270,7 +315,7 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 			store.mu.Lock()
 			store.records[guid].leased = true
 			store.mu.Unlock()
-			d, err := o.Deliver(context.Background(), members.Write{After: r, Owner: "me"})
+			d, err := o.Deliver(context.Background(), members.Write{After: r, Lease: members.Lease{Owner: "me", Until: time.Now().Add(work.LeaseTime)}})
 			if err != nil {
 				t.Errorf("o.Deliver: %v", err)
 			}
@@ -285,7 +330,7 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 			t.Errorf("beside callers of platforms that hang: %+v", got)
 		}
 		calls.Wait()
-		for i := range outbox.MaxSilent {
+		for i := range work.MaxUnanswered {
 			call("site0000", fmt.Sprint("silent-", i))
 		}
 		if got := call("site0000", "silent"); !got.queued || got.takes > time.Millisecond {
@@ -295,12 +340,12 @@ func TestCallersBesideHangingPlatforms(t *testing.T) {
 			t.Errorf("at one that answers: %+v", got)
 		}
 	})
-	if most > outbox.MaxAttempts {
+	if most > maxAttempts {
 		t.Errorf("%d attempts at once", most)
 	}
 }
 
-// A process whose sites are idle asks the store once in two seconds, however many
+// A process whose sites are idle asks the store once in five seconds, however many
 // sites were in trouble before.
 func TestQuietProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -312,11 +357,11 @@ func TestQuietProcess(t *testing.T) {
 			platforms[site] = c.join(site, 0)
 			store.queue(site, 1)
 		}
-		o := outbox.New(outbox.Config{Store: store, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
+		o := inMemory(t, store, platforms)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			o.Run(ctx)
+			o.Work.Run(ctx)
 			close(done)
 		}()
 		<-time.After(time.Minute)
@@ -332,8 +377,8 @@ func TestQuietProcess(t *testing.T) {
 		store.mu.Lock()
 		queries := store.queries
 		store.mu.Unlock()
-		if queries > 31 || o.States() > 0 {
-			t.Errorf("%d queries in a minute, and %d sites are remembered", queries, o.States())
+		if queries > 13 || len(o.Work.Paused()) > 0 {
+			t.Errorf("%d queries in a minute, and %d sites are paused", queries, len(o.Work.Paused()))
 		}
 		cancel()
 		<-done

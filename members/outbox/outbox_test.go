@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
@@ -70,8 +69,8 @@ func TestPlatformAway(t *testing.T) {
 						t.Errorf("write %d is not queued", i)
 					}
 				}
-				if list, n, err := b.Outbox.Pending(ctx, membertest.Site, 2); err != nil || n != 3 || len(list) != 2 || list[0].Problem == "" {
-					t.Errorf("%d are pending: %+v, %v", n, list, err)
+				if list, n, err := b.Work.Pending(ctx, membertest.Site, 2); err != nil || n[outbox.Kind] != 3 || len(list) != 2 || list[0].Reason == "" {
+					t.Errorf("%v are pending: %+v, %v", n, list, err)
 				}
 				// Reads return the acknowledged writes meanwhile.
 				if got, err := b.Service.Get(ctx, byEmail, "renamed@example.com"); err != nil || got.Member.GUID != kept.Member.GUID {
@@ -213,7 +212,7 @@ func TestRemovedOnThePlatform(t *testing.T) {
 
 func TestRunDeliversPendingWrites(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	o := outbox.New(outbox.Config{Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{membertest.Site: b.Platform}), Logger: zap.NewNop()})
+	o := b.NewOutbox(outbox.Config{Platform: membertest.Serve(map[string]platform.Platform{membertest.Site: b.Platform})})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	b.Platform.Break(platformtest.ErrDown)
@@ -222,7 +221,7 @@ func TestRunDeliversPendingWrites(t *testing.T) {
 	}
 	b.Platform.Fix()
 	go func() {
-		o.Run(ctx)
+		o.Work.Run(ctx)
 		close(done)
 	}()
 	wait.Until(t, func() string {

@@ -35,14 +35,14 @@ func (s *site) undo(ctx context.Context, a attempt) (undone bool, err error) {
 
 // noteApplied notes that the platform has a record, and what it says of it.
 func (s *site) noteApplied(ctx context.Context, a attempt, found platform.Member) members.Delivered {
-	r, pending, err := s.markApplied(ctx, a.After, found, a.Owner)
+	r, pending, err := s.markApplied(ctx, a.After, found, a.Lease.Owner)
 	if err != nil {
 		// Both sides have the write; it is only not noted, so it is applied again.
 		s.logger().Error("cannot store that a write was applied", zap.String("guid", r.GUID), zap.Error(err))
 		return members.Delivered{Record: a.After, Queued: true}
 	}
 	if pending {
-		s.Wake()
+		s.wake()
 	}
 	return members.Delivered{Record: r}
 }
@@ -92,7 +92,7 @@ func (s *site) forget(ctx context.Context, a attempt) {
 		s.logger().Warn("member was deleted on the platform before all writes were applied", zap.String("guid", r.GUID))
 	}
 	s.Deleted.Tell(r.Site, r.Email)
-	if err := s.leases().Forget(ctx, r, a.Owner); err != nil {
+	if err := s.leases().Forget(ctx, r, a.Lease.Owner); err != nil {
 		s.logger().Error("cannot delete a member that was deleted on the platform", zap.String("guid", r.GUID), zap.Error(err))
 	}
 }
@@ -100,7 +100,6 @@ func (s *site) forget(ctx context.Context, a attempt) {
 // postpone notes that an attempt failed. The ID is the platform's, if it is known.
 func (s *site) postpone(ctx context.Context, a attempt, id string, problem error) {
 	r := a.After
-	s.troubles.Add(1)
 	message := "the platform does not take a write now, so it is queued"
 	if a.isRetry {
 		message = "the platform still does not take a write"
@@ -128,7 +127,7 @@ func (s *site) postpone(ctx context.Context, a attempt, id string, problem error
 	if a.Before != nil && r.RepeatsSubscription(*a.Before) {
 		f.UnnameUpTo = r.Version
 	}
-	if err := s.Store.MarkFailed(ctx, r.GUID, f, a.Owner); err != nil {
+	if err := s.Store.MarkFailed(ctx, r.GUID, f, a.Lease.Owner); err != nil {
 		s.logger().Error("cannot store the outcome of a queued write", zap.String("guid", r.GUID), zap.Error(err))
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // disliked is why the bench's platform refuses a note.
@@ -280,25 +282,20 @@ func TestRefusedCreate(t *testing.T) {
 			}
 		},
 		"a week later": func(t *testing.T, b *membertest.Bench) {
-			if err := b.Store.PurgeRefused(t.Context(), b.Now.Add(-members.RefusalRetention)); err != nil {
-				t.Fatalf("b.Store.PurgeRefused: %v", err)
-			}
+			b.Purge()
 			if _, err := b.Service.Get(t.Context(), byID, "1"); !isRefused(err) {
 				t.Errorf("before: %v", err)
 			}
 			b.Now = b.Now.Add(members.RefusalRetention)
-			if err := b.Store.PurgeRefused(t.Context(), b.Now.Add(-members.RefusalRetention)); err != nil {
-				t.Fatalf("b.Store.PurgeRefused: %v", err)
-			}
+			b.Purge()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 				refused := refuse(t, b)
-				list, err := b.Store.Refused(t.Context(), membertest.Site, 10)
-				want := []members.Record{{Member: members.Member{GUID: refused.Member.GUID, Email: "jane@example.com"}, Refused: disliked}}
-				shown := cmpopts.IgnoreFields(members.Record{}, "Site", "Version", "Applied", "RefusedAt", "Placeholder")
-				if diff := cmp.Diff(want, list, shown, cmpopts.IgnoreFields(members.Member{}, "CreatedAt", "UpdatedAt", "Status", "Labels", "Subscribed")); diff != "" || err != nil {
+				list, err := b.Work.Refused(t.Context(), membertest.Site, 10)
+				want := []work.Task{{Site: membertest.Site, Kind: outbox.Kind, Key: refused.Member.GUID, Title: "jane@example.com", Reason: disliked}}
+				if diff := cmp.Diff(want, list, cmpopts.IgnoreFields(work.Task{}, "Revision", "Since")); diff != "" || err != nil {
 					t.Errorf("Refused: error %v, want none (-want +got):\n%s", err, diff)
 				}
 				for m := range b.Store.All(t.Context(), membertest.Site, "") {

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // sentences are what staff are told of problems of this package.
 var sentences = map[string]string{
-	errUnresponsive.Error(): "It has not answered lately, so this was not tried.",
-	errOverloaded.Error():   "Many platforms do not answer, so this was not tried yet.",
-	appliedAgain:            "It has the write, and gets it once more, because an earlier attempt had no response.",
+	work.ErrPaused.Error(): "It has not answered lately, so this was not tried.",
+	work.ErrBusy.Error():   "Many platforms do not answer, so this was not tried yet.",
+	appliedAgain:           "It has the write, and gets it once more, because an earlier attempt had no response.",
 }
 
 // rejected begins the Problem of a write for which the platform rejects the key.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // Staff are told in sentences why a write is pending, without the errors of networks and servers.
@@ -18,8 +19,8 @@ func TestStaffReadWhyAWriteIsPending(t *testing.T) {
 		"Ghost answers 503 InternalServerError":                              platform.ReasonUnanswered,
 		context.DeadlineExceeded.Error():                                     platform.ReasonUnanswered,
 		"the platform rejects the key: Ghost answers 401 UnauthorizedError":  platform.ReasonKeyRejected,
-		errUnresponsive.Error():                                              "It has not answered lately, so this was not tried.",
-		errOverloaded.Error():                                                "Many platforms do not answer, so this was not tried yet.",
+		work.ErrPaused.Error():                                               "It has not answered lately, so this was not tried.",
+		work.ErrBusy.Error():                                                 "Many platforms do not answer, so this was not tried yet.",
 		appliedAgain:                                                         "It has the write, and gets it once more, because an earlier attempt had no response.",
 		(&awaitedError{time.Now()}).Error():                                  "An earlier attempt had no response, and may still arrive.",
 		fmt.Errorf("deleting: %w", &platform.Refusal{Reason: "The member is locked."}).Error(): "The member is locked.",

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/zap"
-
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -16,6 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // served are the platforms of a process whose sites come and go.
@@ -41,14 +40,14 @@ func (s *served) put(site string, p platform.Platform) {
 func TestSiteRemovedWhileDelivering(t *testing.T) {
 	membertest.Each(t, func(t *testing.T, b *membertest.Bench) {
 		sites := &served{platforms: make(map[string]platform.Platform)}
-		o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
+		o := b.NewOutbox(outbox.Config{Platform: sites.get, Now: b.Clock})
 		old := platformtest.New()
 		old.BreakCalls(platformtest.ErrDown, "create")
 		calls, leave := old.Hold("create")
 		sites.put(membertest.Site, old)
 		queue(b, membertest.Site, 6)
 		delivered := make(chan error)
-		go func() { delivered <- o.DeliverDue(t.Context()) }()
+		go func() { delivered <- o.Work.DoDue(t.Context()) }()
 		<-calls
 		sites.put(membertest.Site, nil)
 		leave()
@@ -58,15 +57,15 @@ func TestSiteRemovedWhileDelivering(t *testing.T) {
 		if b.Pending() != 6 {
 			t.Errorf("%d are pending, want 6", b.Pending())
 		}
-		b.Outbox = o
+		b.Work = o.Work
 		b.CatchUp() // not served
-		if n := o.States(); n != 0 || b.Pending() != 6 {
-			t.Errorf("without the site %d are pending, and %d sites are remembered", b.Pending(), n)
+		if b.Pending() != 6 {
+			t.Errorf("without the site %d are pending, want 6", b.Pending())
 		}
 		sites.put(membertest.Site, b.Platform)
 		b.CatchUp()
-		if n := o.States(); n != 0 || b.Pending() != 0 || len(b.Platform.IDs()) != 6 {
-			t.Errorf("with the site %d are pending, the platform has %d, and %d sites are remembered", b.Pending(), len(b.Platform.IDs()), n)
+		if b.Pending() != 0 || len(b.Platform.IDs()) != 6 {
+			t.Errorf("with the site %d are pending, and the platform has %d, want 0 and 6", b.Pending(), len(b.Platform.IDs()))
 		}
 	})
 }
@@ -86,31 +85,31 @@ func (p *removing) Create(ctx context.Context, m platform.Member) (platform.Memb
 // is read.
 func TestBatchesWithoutProgress(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	queue(b, membertest.Site, 2*outbox.BatchSize)
+	queue(b, membertest.Site, 2*64)
 	sites := &served{platforms: make(map[string]platform.Platform)}
 	sites.put(membertest.Site, &removing{b.Platform, func() { sites.put(membertest.Site, nil) }})
-	o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
-	if err := o.DeliverDue(t.Context()); err != nil || b.Pending() == 0 {
+	o := b.NewOutbox(outbox.Config{Platform: sites.get, Now: b.Clock})
+	if err := o.Work.DoDue(t.Context()); err != nil || b.Pending() == 0 {
 		t.Errorf("%v, %d are pending", err, b.Pending())
 	}
 	sites.put(membertest.Site, b.Platform)
-	o = outbox.New(outbox.Config{Store: full{b.Store}, Platform: sites.get, Logger: zap.NewNop(), Now: b.Clock})
-	if err := o.DeliverDue(t.Context()); err != nil || b.Pending() == 0 {
+	o = b.NewOutbox(outbox.Config{Tasks: full{b.Store.Tasks(b.Clock)}, Platform: sites.get, Now: b.Clock})
+	if err := o.Work.DoDue(t.Context()); err != nil || b.Pending() == 0 {
 		t.Errorf("%v, %d are pending", err, b.Pending())
 	}
 }
 
 // full is a store on a full disk.
-type full struct{ outbox.Store }
+type full struct{ work.Table }
 
-func (full) Lease(context.Context, string, members.Lease) (members.Record, error) {
-	return members.Record{}, errors.New("no space left on device")
+func (full) Lease(context.Context, work.Task, bool) (work.Task, error) {
+	return work.Task{}, errors.New("no space left on device")
 }
 
 // A write for a site that was just removed is queued.
 func TestWriteForARemovedSite(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
-	o := outbox.New(outbox.Config{Store: b.Store, Platform: membertest.Serve(nil), Logger: zap.NewNop()})
+	o := b.NewOutbox(outbox.Config{Platform: membertest.Serve(nil)})
 	service := members.New(members.Config{Site: membertest.Site, Store: b.Store, Outbox: o})
 	result, err := service.Create(t.Context(), byEmail, with("jane@example.com"))
 	if err != nil || !result.Queued {
@@ -124,10 +123,10 @@ func TestWriteForARemovedSite(t *testing.T) {
 func TestSitesChangeWhileDelivering(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	sites := &served{platforms: make(map[string]platform.Platform)}
-	o := outbox.New(outbox.Config{Store: b.Store, Platform: sites.get, Logger: zap.NewNop()})
+	o := b.NewOutbox(outbox.Config{Platform: sites.get})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running, changing sync.WaitGroup
-	running.Go(func() { o.Run(ctx) })
+	running.Go(func() { o.Work.Run(ctx) })
 	const names, rounds = 4, 25
 	for i := range names {
 		site := fmt.Sprint("site", i)
@@ -138,7 +137,7 @@ func TestSitesChangeWhileDelivering(t *testing.T) {
 				sites.put(site, nil)
 			}
 			sites.put(site, b.Platform)
-			o.Wake()
+			o.Work.Wake(site)
 		})
 		changing.Go(func() {
 			for n := range rounds {
@@ -151,7 +150,7 @@ func TestSitesChangeWhileDelivering(t *testing.T) {
 	changing.Wait()
 	wait.Until(t, func() string {
 		for i := range names {
-			if n, err := o.Count(ctx, fmt.Sprint("site", i)); n > 0 || err != nil {
+			if n, err := b.Store.CountPending(ctx, fmt.Sprint("site", i)); n > 0 || err != nil {
 				return fmt.Sprintf("%d are pending, %v", n, err)
 			}
 		}
@@ -159,7 +158,4 @@ func TestSitesChangeWhileDelivering(t *testing.T) {
 	})
 	cancel()
 	running.Wait()
-	if n := o.States(); n != 0 {
-		t.Errorf("%d sites are remembered", n)
-	}
 }

@@ -90,7 +90,7 @@ func TestHeardOf(t *testing.T) {
 		if b.Pending() != 1 {
 			t.Fatalf("%d are pending before the event, want 1", b.Pending())
 		}
-		b.Outbox.Heard(membertest.Site)
+		b.Work.Heard(t.Context(), membertest.Site)
 		b.DeliverDue()
 		if b.Pending() != 0 {
 			t.Errorf("%d are pending after the event, want 0", b.Pending())

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
@@ -31,54 +28,27 @@ func queue(b *membertest.Bench, site string, n int) {
 	}
 }
 
-// Batches follow each other at once: what is left of many is not waited for.
-func TestBatchesFollowEachOther(t *testing.T) {
-	b := membertest.New(t, dbtest.SQLite(t))
-	o := outbox.New(outbox.Config{
-		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{"daily": b.Platform}), Logger: zap.NewNop(),
-	})
-	o.SetInterval(time.Hour)
-	queue(b, "daily", 4*outbox.BatchSize)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		o.Run(ctx)
-		close(done)
-	}()
-	wait.Until(t, func() string {
-		n, err := o.Count(t.Context(), "daily")
-		if n > 0 || err != nil {
-			return fmt.Sprintf("%d are pending, %v", n, err)
-		}
-		return ""
-	})
-	cancel()
-	<-done
-}
-
 // A platform that hangs delays no other, and gets four requests at a time at most.
 func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	slow, quick := platformtest.New(), platformtest.New()
 	calls, release := slow.Hold("create")
-	o := outbox.New(outbox.Config{
-		Store: b.Store, Platform: membertest.Serve(map[string]platform.Platform{"slow": slow, "quick": quick}), Logger: zap.NewNop(),
-	})
+	o := b.NewOutbox(outbox.Config{Platform: membertest.Serve(map[string]platform.Platform{"slow": slow, "quick": quick})})
 	queue(b, "slow", 100)
 	queue(b, "other", 3) // of another process
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
-		o.Run(ctx)
+		o.Work.Run(ctx)
 		close(done)
 	}()
 	for range 4 {
 		<-calls
 	}
 	queue(b, "quick", 20)
-	o.Wake()
+	o.Work.Wake("quick")
 	left := func(site string) string {
-		n, err := o.Count(t.Context(), site)
+		n, err := b.Store.CountPending(t.Context(), site)
 		if n > 0 || err != nil {
 			return fmt.Sprintf("%s: %d are pending, %v", site, n, err)
 		}
@@ -92,7 +62,7 @@ func TestSitesDoNotWaitForEachOther(t *testing.T) {
 	wait.Until(t, func() string { return left("slow") })
 	cancel()
 	<-done
-	if n, err := o.Count(t.Context(), "other"); n != 3 || err != nil {
+	if n, err := b.Store.CountPending(t.Context(), "other"); n != 3 || err != nil {
 		t.Errorf("of another process's site %d are pending, %v", n, err)
 	}
 }

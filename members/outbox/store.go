@@ -34,40 +34,6 @@ type Store interface {
 	// good, and ends its lease. It keeps what members.Record.Refused says. Errors:
 	// ErrConflict.
 	RefuseCreate(ctx context.Context, guid string, version int64, reason string, now time.Time) error
-
-	// PurgeRefused removes the records of creates that were refused before some
-	// time.
-	PurgeRefused(ctx context.Context, before time.Time) error
-
-	// Refused lists the records of a site with a refused write, the last first.
-	Refused(ctx context.Context, site string, limit int) ([]members.Record, error)
-
-	// CountAllRefused counts these by site, of all sites in the store that have any.
-	CountAllRefused(ctx context.Context) (map[string]int, error)
-
-	// DueSites lists the sites, of all in the store, with a pending record whose next
-	// attempt is due and that nobody leases.
-	DueSites(ctx context.Context, now time.Time) ([]string, error)
-
-	// Due lists those records of a site, the longest due first.
-	Due(ctx context.Context, site string, now time.Time, limit int) ([]members.Record, error)
-
-	// PendingSites lists the sites, of all in the store, with a pending record.
-	PendingSites(ctx context.Context) ([]string, error)
-
-	// MakeDue makes the next attempt of all pending records of a site due, and
-	// returns how many these are.
-	MakeDue(ctx context.Context, site string) (int, error)
-
-	// CountPending counts the pending records of a site.
-	CountPending(ctx context.Context, site string) (int, error)
-
-	// CountAllPending counts the pending records by site, of all sites in the store that
-	// have any.
-	CountAllPending(ctx context.Context) (map[string]int, error)
-
-	// PurgeTombstones removes the tombstones that were applied before some time.
-	PurgeTombstones(ctx context.Context, before time.Time) error
 }
 
 // Failure is why a record could not be applied, and when to try again.

@@ -54,7 +54,7 @@ func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Mem
 	case err != nil && !isUnknown:
 		return id, err
 	case err == nil && (owner.IsPending() || owner.Deleted):
-		s.Wake()
+		s.wake()
 		return id, s.waitFor(ctx, r, owner)
 	}
 	lingers, err := s.Store.EmailLingers(ctx, s.name, r.Email, r.GUID)
@@ -62,7 +62,7 @@ func (s applier) resolveTaken(ctx context.Context, a attempt, other platform.Mem
 	case err != nil:
 		return id, err
 	case lingers && isUnknown:
-		s.Wake()
+		s.wake()
 		return id, errEmailPending
 	case r.PlatformID != "" || a.isFirst() || r.Sent == "":
 		return id, &members.TakenError{Reason: members.EmailTaken}

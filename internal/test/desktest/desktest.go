@@ -2,6 +2,7 @@
 package desktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/manifest"
 	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/pending"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/registration"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -39,27 +40,45 @@ var Now = time.Date(2026, time.May, 4, 15, 0, 0, 0, time.UTC)
 
 // Queue is an outbox that has what a test says.
 type Queue struct {
-	Records []members.Record
-	Total   int
-	Tried   int
-	Err     error
+	work.Table // whose other methods are not called
+	Records    []members.Record
+	Total      int
+	Tried      int
+	Err        error
 }
 
-// Pending is Records, and a total of Total if there are more.
-func (q *Queue) Pending(_ context.Context, _ string, limit int) ([]members.Record, int, error) {
-	return q.Records[:min(limit, len(q.Records))], max(q.Total, len(q.Records)), q.Err
+// Pending is Records.
+func (q *Queue) Pending(_ context.Context, _ string, most int) (list []work.Task, err error) {
+	for _, r := range q.Records[:min(most, len(q.Records))] {
+		list = append(list, work.Task{
+			Kind: outbox.Kind, Key: r.GUID, Title: cmp.Or(r.Email, r.GUID), IsRemoval: r.Deleted, Since: r.UpdatedAt,
+			Attempts: int(r.Attempts), Reason: r.Problem, DueAt: r.NextAttempt,
+		})
+	}
+	return list, q.Err
+}
+
+// Count is that of Records, or Total if that is more.
+func (q *Queue) Count(context.Context, string) (map[string]int, error) {
+	if n := max(q.Total, len(q.Records)); n > 0 {
+		return map[string]int{outbox.Kind: n}, q.Err
+	}
+	return nil, q.Err
 }
 
 // Refused is always none.
-func (q *Queue) Refused(context.Context, string, int) ([]members.Record, error) { return nil, q.Err }
+func (q *Queue) Refused(context.Context, string, int) ([]work.Task, error) { return nil, q.Err }
 
-// CountAll is always none.
-func (q *Queue) CountAll(context.Context) (map[string]int, error) { return nil, q.Err }
+// DueKinds is always none.
+func (*Queue) DueKinds(context.Context) ([]string, error) { return nil, nil }
 
-// TryNow counts its calls in Tried.
-func (q *Queue) TryNow(context.Context, string) (int, error) {
+// Purge does nothing.
+func (*Queue) Purge(context.Context) error { return nil }
+
+// MakeDue counts its calls in Tried.
+func (q *Queue) MakeDue(context.Context, string) (map[string]int, error) {
 	q.Tried++
-	return len(q.Records), q.Err
+	return map[string]int{outbox.Kind: len(q.Records)}, q.Err
 }
 
 // Harness is a desk with one site, and what its requests and its site depend on.
@@ -143,6 +162,7 @@ func New(t testing.TB) *Harness {
 		t.Fatalf("work.New: %v", err)
 	}
 	h.Work = queue
+	queue.Handle(work.Kind{Name: outbox.Kind, Table: h.Outbox, IsPersonal: true, Platform: func(string) any { return nil }})
 	h.Curator = curation.New(moves, queue, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
 	registrations := registration.New(db, eventsStore, events.NewFeed(eventsStore), queue, func(string) platform.MemberLabeler { return nil },
 		func(context.Context, string, string) error { return nil }, zap.NewNop())
@@ -168,7 +188,7 @@ func New(t testing.TB) *Harness {
 			OfEvents: func(ctx context.Context, ids []string) ([]string, error) { return h.Events.OfPosts(ctx, "daily", ids) },
 		},
 		Members: func() (*desk.Members, error) { return h.Members, h.Away },
-		Pending: func() (pending.View, error) { return pending.View{Outbox: h.Outbox, Work: h.Work}, h.Away },
+		Pending: func() (*work.Queue, error) { return h.Work, h.Away },
 	}
 	h.Site.Events = &api.EventsSite{
 		Site: h.Site.Site, Host: h.Ghost, Members: h.Ghost,

@@ -87,25 +87,43 @@ func Each(t *testing.T, test func(t *testing.T, b *Bench)) {
 func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 	b.T.Helper()
 	now := b.Clock
-	queue, err := work.New(b.T.Context(), b.DB, zap.NewNop(), now)
-	if err != nil {
-		b.T.Fatalf("work.New: %v", err)
-	}
+	box := b.NewOutbox(outbox.Config{
+		Platform: Serve(map[string]platform.Platform{Site: site.Platform}), Timeout: timeout, Now: now, Deleted: b.tellDeleted,
+	})
 	e := &Edge{
-		Work: queue,
-		Outbox: outbox.New(outbox.Config{
-			Store: b.Store, Platform: Serve(map[string]platform.Platform{Site: site.Platform}), Logger: zap.NewNop(), Timeout: timeout, Now: now,
-			Deleted: b.tellDeleted,
-		}),
+		Work: box.Work, Outbox: box,
 		Sync: inbound.New(inbound.Config{
 			Store: b.Store, Sites: map[string]inbound.Site{Site: site}, Logger: zap.NewNop(), Timeout: timeout, Now: now,
-			Deleted: b.tellDeleted, Work: queue,
+			Deleted: b.tellDeleted, Work: box.Work,
 		}),
 	}
 	e.Service = members.New(members.Config{
 		Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Integrations: b.Store, Timeout: timeout, Now: now,
 	})
 	return e
+}
+
+// NewOutbox makes an Outbox on the bench's store, as if in another process, with a queue of its own that does not run.
+func (b *Bench) NewOutbox(cfg outbox.Config) *outbox.Outbox {
+	b.T.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	queue, err := work.New(b.T.Context(), b.DB, cfg.Logger, cfg.Now)
+	if err != nil {
+		b.T.Fatalf("work.New: %v", err)
+	}
+	if cfg.Store == nil {
+		cfg.Store = b.Store
+	}
+	if cfg.Tasks == nil {
+		cfg.Tasks = b.Store.Tasks(cfg.Now)
+	}
+	cfg.Work = queue
+	return outbox.New(cfg)
 }
 
 // Clock stands still, unless the test moves it.
@@ -147,11 +165,19 @@ func (b *Bench) find(key members.Key) members.Record {
 	return r
 }
 
-// DeliverDue has the outbox retry what is due, once.
+// DeliverDue has the queue do what is due, once.
 func (b *Bench) DeliverDue() {
 	b.T.Helper()
-	if err := b.Outbox.DeliverDue(b.T.Context()); err != nil {
-		b.T.Fatalf("b.Outbox.DeliverDue: %v", err)
+	if err := b.Work.DoDue(b.T.Context()); err != nil {
+		b.T.Fatalf("b.Work.DoDue: %v", err)
+	}
+}
+
+// Purge removes what is kept for a while only, by the bench's clock.
+func (b *Bench) Purge() {
+	b.T.Helper()
+	if err := b.Store.Tasks(b.Clock).Purge(b.T.Context()); err != nil {
+		b.T.Fatalf("Purge: %v", err)
 	}
 }
 

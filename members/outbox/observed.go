@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"go.uber.org/zap"
-
-	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
-
-// This file tells the circuit breaker of each site's platform what attempts became of. While
-// it is open, writes are queued without being tried.
 
 // observed is a platform for one attempt that remembers whether it responded.
 type observed struct {
@@ -61,36 +56,14 @@ func (h *observed) FindByEmail(ctx context.Context, email string) (platform.Memb
 	return m, err
 }
 
-// judge tells the breaker whether the platform responded to an attempt.
-func (s *site) judge(ctx context.Context, a attempt, h *observed) {
+// result is what the queue is told of an attempt. What a platform says of one member is no word about the platform, unless it
+// takes none.
+func (s *site) result(h *observed, outcome work.Outcome) work.Result {
 	switch {
-	case h.silent:
-		const opened = "the platform does not answer, so writes are queued without being tried until it does"
-		if s.breaker.Fail(a.After.GUID, a.isRetry, s.Now()) && s.warnings.Warn(s.name, opened) {
-			s.breaker.NoteLogged()
-		}
-		// What Ghost says of one member is no word about the platform, until the breaker opens.
-		if errors.Is(h.problem, platform.ErrKeyRejected) || !s.breaker.IsClosed() {
-			s.Contacts.Note(s.name, h.problem)
-		}
-	case h.answered:
+	case h.silent && (errors.Is(h.problem, platform.ErrKeyRejected) || s.Work.IsPaused(s.name)):
+		s.Contacts.Note(s.name, h.problem)
+	case h.answered && !h.silent:
 		s.Contacts.Note(s.name, nil)
-		if closes, isLogged := s.breaker.Succeed(); closes {
-			s.resume(ctx, isLogged)
-		}
 	}
-}
-
-// resume has all that is pending retried now that the platform responds.
-func (s *site) resume(ctx context.Context, isLogged bool) {
-	if isLogged {
-		s.logger().Info("the platform responds again")
-	}
-	ctx, cancel := members.Detached(ctx)
-	defer cancel()
-	if _, err := s.Store.MakeDue(ctx, s.name); err != nil {
-		s.logger().Error("cannot make pending members due", zap.Error(err)) // each comes later
-	}
-	s.more.Store(true)
-	s.Wake()
+	return work.Result{Outcome: outcome, IsUnanswered: h.silent, IsUnasked: !h.silent && !h.answered}
 }
