@@ -530,35 +530,39 @@ func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waite
 	return r, isDue, err
 }
 
-// keep prolongs a lease, and that of the site if there is one, until ctx is done. Where it cannot, it
+// keep prolongs a lease, and that of the site if there is one, until ctx is done, after which stop is called. Where it cannot, it
 // ends the attempt in time.
 func (q *Queue) keep(ctx context.Context, table Table, lost func(), t Task, siteHolder string) (stop func()) {
-	var keeping sync.WaitGroup
-	keeping.Go(func() {
-		ticker := time.NewTicker(prolongInterval)
-		defer ticker.Stop()
-		end := time.AfterFunc(t.Until.Sub(q.store.now())-leaseMargin, lost)
-		defer end.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			until := q.store.now().Add(LeaseTime)
-			err := table.Prolong(ctx, t, until)
-			if err == nil && siteHolder != "" {
-				err = q.store.leaseSite(ctx, t.Site, t.Kind, siteHolder)
-			}
-			switch {
-			case err == nil:
-				end.Reset(until.Sub(q.store.now()) - leaseMargin)
-			case errors.Is(err, ErrLost):
-				lost()
-			}
+	var mu sync.Mutex // held while it is prolonged
+	mu.Lock()
+	defer mu.Unlock()
+	end := time.AfterFunc(t.Until.Sub(q.store.now())-leaseMargin, lost)
+	var again *time.Timer
+	again = time.AfterFunc(prolongInterval, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() != nil {
+			return
 		}
+		until := q.store.now().Add(LeaseTime)
+		err := table.Prolong(ctx, t, until)
+		if err == nil && siteHolder != "" {
+			err = q.store.leaseSite(ctx, t.Site, t.Kind, siteHolder)
+		}
+		switch {
+		case err == nil:
+			end.Reset(until.Sub(q.store.now()) - leaseMargin)
+		case errors.Is(err, ErrLost):
+			lost()
+		}
+		again.Reset(prolongInterval)
 	})
-	return keeping.Wait
+	return func() {
+		mu.Lock() // what is under way ends with ctx
+		defer mu.Unlock()
+		again.Stop()
+		end.Stop()
+	}
 }
 
 // judge tells the breaker whether the platform responded.
