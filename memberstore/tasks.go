@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
@@ -38,8 +36,8 @@ const (
 		SELECT site FROM pending WHERE site IS NOT NULL
 			AND EXISTS (SELECT 1 FROM members m WHERE m.site = pending.site AND` + isDue + `) LIMIT $3`
 
-	due         = `SELECT ` + taskColumns + ` FROM members WHERE site = $2 AND` + isPending + ` AND next_attempt <= $3 AND lease_until <= $1 ORDER BY next_attempt LIMIT $4`
-	listPending = `SELECT ` + taskColumns + ` FROM members WHERE site = $1 AND` + isPending + ` ORDER BY next_attempt LIMIT $2`
+	due         = `SELECT ` + taskColumns + ` FROM members WHERE site = $2 AND` + isPending + ` AND next_attempt <= $3 AND lease_until <= $1 ORDER BY members.next_attempt LIMIT $4`
+	listPending = `SELECT ` + taskColumns + ` FROM members WHERE site = $1 AND` + isPending + ` ORDER BY members.next_attempt LIMIT $2`
 	findTask    = `SELECT ` + taskColumns + ` FROM members WHERE guid = $1 AND` + isPending
 
 	leaseTask = `UPDATE members SET unanswered_at = CASE WHEN lease_owner <> '' THEN lease_until ELSE unanswered_at END,
@@ -86,7 +84,6 @@ func (s *Tasks) DueSites(ctx context.Context, _ string, behind work.DueSite) ([]
 		err = row.Scan(&of.Site)
 		return of, err
 	}, dueSites, database.Millis(s.now()), behind.Site, work.MaxDueSites)
-	slices.SortFunc(sites, func(a, b work.DueSite) int { return strings.Compare(a.Site, b.Site) })
 	return sites, database.Wrap("listing sites with due members", err)
 }
 
@@ -103,7 +100,11 @@ func (s *Tasks) Lease(ctx context.Context, t work.Task, early bool) (work.Task, 
 	if early {
 		by = now.AddDate(1, 0, 0)
 	}
-	leased, err := scanTask(s.db.Write.QueryRowContext(ctx, leaseTask, t.Key, rand.Text(), database.Millis(now.Add(work.LeaseTime)), database.Millis(now), database.Millis(by)))
+	var leased work.Task
+	err := s.db.InTxSoon(ctx, func(tx *sql.Tx) (err error) {
+		leased, err = scanTask(tx.QueryRowContext(ctx, leaseTask, t.Key, rand.Text(), database.Millis(now.Add(work.LeaseTime)), database.Millis(now), database.Millis(by)))
+		return err
+	})
 	if !errors.Is(err, sql.ErrNoRows) {
 		return leased, database.Wrap("leasing a member", err)
 	}
@@ -121,16 +122,18 @@ func (s *Tasks) Lease(ctx context.Context, t work.Task, early bool) (work.Task, 
 
 // Prolong is described at [work.Table].
 func (s *Tasks) Prolong(ctx context.Context, t work.Task, until time.Time) error {
-	return held(s.db.Write.ExecContext(ctx, prolongTask, t.Key, t.Holder, database.Millis(until)))
+	return s.held(ctx, prolongTask, t.Key, t.Holder, database.Millis(until))
 }
 
 // Release is described at [work.Table].
 func (s *Tasks) Release(ctx context.Context, t work.Task) error {
-	return held(s.db.Write.ExecContext(ctx, release, t.Key, t.Holder))
+	return s.held(ctx, release, t.Key, t.Holder)
 }
 
-func held(result sql.Result, err error) error {
-	if err = changeOne(result, err); errors.Is(err, members.ErrConflict) {
+// held changes a lease, by its holder.
+func (s *Tasks) held(ctx context.Context, statement string, args ...any) error {
+	err := s.db.InTxSoon(ctx, func(tx *sql.Tx) error { return changeOne(tx.ExecContext(ctx, statement, args...)) })
+	if errors.Is(err, members.ErrConflict) {
 		return work.ErrLost
 	}
 	return database.Wrap("changing the lease of a member", err)

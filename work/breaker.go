@@ -40,12 +40,15 @@ func (b *Breaker) IsFresh() bool {
 	return !b.isOpen && len(b.unanswered) == 0
 }
 
-// IsOver reports whether there is nothing to remember any more: what has failed was not tried again for long, so others have
-// done it.
-func (b *Breaker) IsOver(now time.Time) bool {
+// IsOver reports whether there is nothing to remember any more: the breaker is closed, and what has failed was tried again since, or
+// others have done it.
+func (b *Breaker) IsOver(now time.Time) bool { return !b.HasFailed(now, 2*maxBackoff) }
+
+// HasFailed reports whether the breaker is open, or an attempt has failed within a time.
+func (b *Breaker) HasFailed(now time.Time, within time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.isOpen && now.Sub(b.failedAt) > 2*maxBackoff
+	return b.isOpen || now.Sub(b.failedAt) <= within
 }
 
 // IsClosed reports whether attempts may be made.

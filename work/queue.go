@@ -36,8 +36,8 @@ const (
 	holdInterval = 50 * time.Millisecond
 
 	// pollInterval is how often Run polls for what is due, and troubledInterval how often while a platform does not
-	// respond.
-	pollInterval, troubledInterval = 5 * time.Second, time.Second
+	// respond, and until troubledTime after the last failure: backoffs are short then.
+	pollInterval, troubledInterval, troubledTime = 5 * time.Second, time.Second, 30 * time.Second
 
 	// Attempts that nobody waits for: so many at once at platforms that respond in slowDue, and at others; of a site
 	// dueOfSite. maxBatch is how many tasks of a site are read at once.
@@ -47,8 +47,14 @@ const (
 	// Attempts that callers wait for: likewise.
 	maxCalls, maxSlowCalls, callsOfSite, slowCall = 56, 24, 12, time.Second
 
-	// MaxChecks is likewise for what is not even pending.
-	MaxChecks, maxSlowChecks, checksOfSite = 48, 24, 4
+	// MaxChecks is how many checks are done at once, at platforms that hang or not; of a site checksOfSite.
+	MaxChecks, checksOfSite = 48, 4
+
+	// maxPages is how many pages of sites with due work are read at once.
+	maxPages = 4
+
+	// lookTimeout bounds each question to the store of what is due.
+	lookTimeout = 10 * time.Second
 
 	// refusalRetention is how long it is kept that the platform refused something, as for
 	// members.
@@ -117,11 +123,13 @@ func (b *breaker) in(slot *limiter.Slot, do func(ctx context.Context)) func(ctx 
 				b.slow.Add(1)
 			}
 		})
+		defer func() {
+			slot.End()
+			if b != nil {
+				b.slow.Add(-slowed.Load())
+			}
+		}()
 		do(ctx)
-		slot.End()
-		if b != nil {
-			b.slow.Add(-slowed.Load())
-		}
 	}
 }
 
@@ -136,7 +144,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 	q := &Queue{
 		store: &store{db, now}, logger: logger, warn: warnings.New(logger, now), serial: limiter.New(0, 1),
 		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, callsOfSite, slowCall), due: limiter.NewBulkhead(maxDue, maxSlowDue, dueOfSite, slowDue),
-		checks: limiter.NewBulkhead(MaxChecks, maxSlowChecks, checksOfSite, slowDue),
+		checks: limiter.NewBulkhead(MaxChecks, 0, checksOfSite, 0),
 		wake:   make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
@@ -191,13 +199,13 @@ func (q *Queue) kind(site, name string) (k *handled, b *breaker, ok bool) {
 	return k, b, true
 }
 
-// forgetIdle forgets the breakers of sites at which nothing is wrong and nothing is under way.
+// forgetIdle forgets the breakers of sites at which nothing has failed lately and nothing is under way.
 func (q *Queue) forgetIdle() {
 	now := q.store.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	maps.DeleteFunc(q.breakers, func(site string, b *breaker) bool {
-		return (b.IsFresh() || b.IsOver(now)) && q.calls.TakenBy(site)+q.due.TakenBy(site)+q.checks.TakenBy(site) == 0
+		return b.IsOver(now) && q.calls.TakenBy(site)+q.due.TakenBy(site)+q.checks.TakenBy(site) == 0
 	})
 }
 
@@ -275,7 +283,7 @@ func (q *Queue) Try(ctx context.Context, t Task) (Attempt, bool) {
 	done := make(chan Attempt, 1)
 	var hasLeft atomic.Bool
 	defer hasLeft.Store(true)
-	isBegun := isServed && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(q.calls, t.Site, b, func(ctx context.Context) {
+	isBegun := isServed && q.ctx.Err() == nil && !AskerOf(ctx).IsUnanswered && b.IsClosed() && q.begin(q.calls, t.Site, b, func(ctx context.Context) {
 		defer close(done)
 		if a, err := q.sync(ctx, t, waiter{waits: true, isTold: func(done Task) bool { return !hasLeft.Load() && done.IsSame(t) }}); err == nil {
 			done <- a
@@ -326,6 +334,13 @@ func (q *Queue) Call(ctx context.Context, t Task, timeout time.Duration, do func
 	if err != nil {
 		return err
 	}
+	if now := q.store.now(); t.Until.Sub(now) < LeaseTime-prolongInterval { // it took long to have a slot
+		t.Until = now.Add(LeaseTime)
+		if err := k.Table.Prolong(ctx, t, t.Until); err != nil {
+			slot.End()
+			return ErrBusy
+		}
+	}
 	of := k.Kind
 	of.Timeout, of.Do = time.Until(deadline), func(ctx context.Context, _ Task) Result { return do(ctx) }
 	b.in(slot, func(ctx context.Context) { _, _, err = q.attempt(ctx, of, b, t, waiter{}, "") })(context.WithoutCancel(ctx))
@@ -337,7 +352,7 @@ func (q *Queue) callSlot(ctx context.Context, site string, b *breaker, deadline 
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	for slow := false; b.IsClosed(); {
-		slow = slow || b.isSlow()
+		slow = slow || b.isSlow() || q.calls.HasAll(site)
 		slot, err := q.calls.Acquire(waiting, site, slow)
 		if err != nil {
 			return nil, ErrBusy
@@ -361,11 +376,15 @@ func (q *Queue) begin(slots *limiter.Bulkhead, site string, b *breaker, do func(
 	if slot == nil {
 		return false
 	}
+	q.inSlot(slot, site, b, do)
+	return true
+}
+
+func (q *Queue) inSlot(slot *limiter.Slot, site string, b *breaker, do func(ctx context.Context)) {
 	go func() {
 		defer q.freed(site)
 		b.in(slot, do)(q.ctx)
 	}()
-	return true
 }
 
 // freed has Run go on that had no slot.
@@ -509,14 +528,14 @@ func (q *Queue) perform(ctx context.Context, k Kind, b *breaker, t Task, w waite
 
 // attempt does a task that is leased once, and settles it.
 func (q *Queue) attempt(ctx context.Context, k Kind, b *breaker, t Task, w waiter, siteHolder string) (r Result, isDue bool, err error) {
-	bounded, cancel := context.WithTimeout(ctx, k.Timeout)
-	leased, lose := context.WithCancelCause(bounded)
+	leased, lose := context.WithCancelCause(ctx)
 	stop := q.keep(leased, k.Table, func() { lose(ErrLost) }, t, siteHolder)
-	r = k.Do(leased, t)
+	bounded, cancel := context.WithTimeout(leased, k.Timeout)
+	r = k.Do(bounded, t)
 	isLost := errors.Is(context.Cause(leased), ErrLost)
 	cancel()
-	stop()
 	lose(nil)
+	stop()
 	if !r.IsUnasked && !isLost {
 		q.judge(ctx, b, t, r)
 	}
@@ -568,6 +587,7 @@ func (q *Queue) keep(ctx context.Context, table Table, lost func(), t Task, site
 // judge tells the breaker whether the platform responded.
 func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 	if r.IsUnanswered {
+		defer q.signal() // Run polls sooner
 		isCutOff := ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong)
 		if !isCutOff && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0 || t.Since.IsZero(), q.store.now()) {
 			const opened = "the platform does not respond, so work is queued without being tried until it does"

@@ -103,12 +103,7 @@ func (b *bench) settleAll() {
 func (b *bench) idle() {
 	b.t.Helper()
 	b.wait()
-	wait.Until(b.t, func() string {
-		if n := b.due.Taken() + b.checks.Taken() + b.calls.Taken(); n > 0 {
-			return fmt.Sprintf("%d tasks are under way", n)
-		}
-		return ""
-	})
+	b.calls.Wait()
 }
 
 // left lists the pending work as "key attempts reason".
@@ -366,13 +361,14 @@ func TestWaitsForAnother(t *testing.T) {
 // However many sites are due that this process does not serve, one that is served is reached,
 // and after it the first ones again; and none whose kind is another's.
 func TestSitesThatAreNotServed(t *testing.T) {
+	const look = maxPages * MaxDueSites
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		b := newBench(t, db, "daily")
 		err := db.InTx(t.Context(), func(tx *sql.Tx) error {
-			for i := range 2*MaxDueSites + 101 {
+			for i := range 2*look + 101 {
 				site, due := fmt.Sprintf("gone-%04d", i), i/3
-				if i == 2*MaxDueSites+100 {
-					site, due = "daily", 2*MaxDueSites
+				if i == 2*look+100 {
+					site, due = "daily", 2*look
 				}
 				if _, err := tx.ExecContext(t.Context(), `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until)
 					VALUES ($1, 'posts', '1', '', 1, 1, $2, 0, '', '', 0)`, site, due); err != nil {
@@ -385,7 +381,7 @@ func TestSitesThatAreNotServed(t *testing.T) {
 			t.Fatalf("db.InTx: %v", err)
 		}
 		b.add("daily", "other kind", "2", false)
-		for i, want := range []DueSite{{"gone-0999", 333}, {"gone-1999", 666}, {}, {"gone-0999", 333}} {
+		for i, want := range []DueSite{{"gone-3999", 1333}, {"gone-7999", 2666}, {}, {"gone-3999", 1333}} {
 			b.settleAll()
 			if got := b.kinds["posts"].behind; got != want {
 				t.Fatalf("look %d ends at %v, want %v", i, got, want)

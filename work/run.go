@@ -18,32 +18,37 @@ import (
 // Run does what is due, until ctx is done. It returns when nothing is under way any more.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.end()
+	var polled time.Time
+	var took time.Duration // of the last poll
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil {
-		look := q.goOn
+	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			timer.Reset(q.interval())
+			polled = time.Now()
 			q.purge(ctx)
-			look = q.startDue
+			err = q.startDue(ctx)
+			took = time.Since(polled)
 		case <-q.wake:
+			err = q.goOn(ctx)
 		}
-		if err := look(ctx); err != nil && ctx.Err() == nil {
-			q.logger.Debug("cannot read due work", zap.Error(err)) // the store that is away says so elsewhere
+		if err != nil && ctx.Err() == nil {
+			q.warn.Warn("", "cannot read what is due", zap.Error(err))
 		}
+		timer.Reset(time.Until(polled.Add(max(q.interval(), 2*took)))) // polls take half of the time at most
 	}
 }
 
 // end lets nothing begin any more, and returns when nothing is under way.
 func (q *Queue) end() {
 	q.cancel()
-	for _, slots := range []*limiter.Bulkhead{q.due, q.checks, q.calls} {
-		slots.Close()
-	}
+	q.due.Close()
+	q.checks.Close()
 	q.working.Wait()
+	q.calls.Wait() // those who call have their attempt
 }
 
 // wait returns when nothing is under way that Run has started, if nothing else is started.
@@ -53,6 +58,13 @@ func (q *Queue) wait() {
 	q.checks.Wait()
 }
 
+// within bounds how long the store is asked.
+func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return ask(ctx)
+}
+
 // purge removes what is kept for a while only, from time to time.
 func (q *Queue) purge(ctx context.Context) {
 	if q.store.now().Sub(q.purged) < purgeInterval {
@@ -60,7 +72,8 @@ func (q *Queue) purge(ctx context.Context) {
 	}
 	q.purged = q.store.now()
 	for _, table := range q.tables() {
-		if err := table.Purge(ctx); err != nil && ctx.Err() == nil {
+		_, err := within(ctx, func(ctx context.Context) (any, error) { return nil, table.Purge(ctx) })
+		if err != nil && ctx.Err() == nil {
 			q.logger.Error("cannot remove what is old", zap.Error(err))
 		}
 	}
@@ -70,8 +83,9 @@ func (q *Queue) purge(ctx context.Context) {
 func (q *Queue) interval() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	now := q.store.now()
 	for _, b := range q.breakers {
-		if !b.IsClosed() {
+		if b.HasFailed(now, troubledTime) {
 			return troubledInterval
 		}
 	}
@@ -101,7 +115,7 @@ func (q *Queue) DoDue(ctx context.Context) error {
 func (q *Queue) startDue(ctx context.Context) error {
 	defer q.forgetIdle()
 	for _, table := range q.tables() {
-		kinds, err := table.DueKinds(ctx)
+		kinds, err := within(ctx, table.DueKinds)
 		if err != nil {
 			return err
 		}
@@ -160,14 +174,15 @@ func (q *Queue) hasSlots(k *handled) bool {
 // feed starts the due work of a kind at the sites that have had it longest, and so on, as long as there are slots. Sites
 // that this process does not serve, however many there are, keep it from no other: it goes on behind them the next time.
 func (q *Queue) feed(ctx context.Context, k *handled) (err error) {
-	for (len(k.rest) > 0 || k.isMore) && q.hasSlots(k) {
+	for pages := 0; (len(k.rest) > 0 || k.isMore) && q.hasSlots(k); {
 		if len(k.rest) == 0 {
-			if k.rest, err = k.Table.DueSites(ctx, k.Name, k.behind); err != nil {
+			k.rest, err = within(ctx, func(ctx context.Context) ([]DueSite, error) { return k.Table.DueSites(ctx, k.Name, k.behind) })
+			if err != nil {
 				return err
 			}
 			k.behind, k.isMore = DueSite{}, false
-			if len(k.rest) == MaxDueSites {
-				k.behind = k.rest[MaxDueSites-1]
+			if pages++; len(k.rest) == MaxDueSites {
+				k.behind, k.isMore = k.rest[MaxDueSites-1], pages < maxPages
 			}
 			continue
 		}
@@ -194,7 +209,7 @@ type batch struct {
 // any.
 func (q *Queue) startSite(ctx context.Context, k *handled, site string) (bool, error) {
 	_, b, isServed := q.kind(site, k.Name)
-	if !isServed || !k.IsCheck && !b.IsClosed() || k.due.IsFull(b.isSlow()) || !q.hasSlots(k) {
+	if !isServed || !k.IsCheck && !b.IsClosed() || !q.hasSlots(k) || !k.IsCheck && k.due.IsFull(b.isSlow()) {
 		return false, nil
 	}
 	q.mu.Lock()
@@ -206,7 +221,9 @@ func (q *Queue) startSite(ctx context.Context, k *handled, site string) (bool, e
 	if under != nil {
 		return false, nil
 	}
-	tasks, err := k.Table.Due(ctx, site, k.Name, q.store.now(), maxBatch)
+	tasks, err := within(ctx, func(ctx context.Context) ([]Task, error) {
+		return k.Table.Due(ctx, site, k.Name, q.store.now(), maxBatch)
+	})
 	if err != nil || len(tasks) == 0 {
 		return false, err
 	}
@@ -221,7 +238,7 @@ func (q *Queue) startBatch(k *handled, b *breaker, site string, of *batch) {
 		return // what only waits for others of the site takes no slot
 	}
 	most := len(of.tasks)
-	if k.IsSerial || b.isSlow() {
+	if k.IsSerial || !k.IsCheck && b.isSlow() {
 		most = 1
 	}
 	var slots []*limiter.Slot
@@ -257,7 +274,7 @@ func (k *handled) slot(site string, b *breaker) *limiter.Slot {
 	if !k.slots.TryAcquire("") {
 		return nil
 	}
-	slot := k.due.TryAcquire(site, b.isSlow())
+	slot := k.due.TryAcquire(site, !k.IsCheck && b.isSlow())
 	if slot == nil {
 		k.slots.Release("")
 	}
@@ -267,8 +284,12 @@ func (k *handled) slot(site string, b *breaker) *limiter.Slot {
 // doBatch does tasks of a batch, one after the other, each in a slot of its own, as long as there is one.
 func (q *Queue) doBatch(k *handled, b *breaker, site string, of *batch, slot *limiter.Slot) {
 	defer q.freed(site)
+	slows := b
+	if k.IsCheck { // which may take long at a platform that responds to all else
+		slows = nil
+	}
 	for isLeft := true; isLeft; {
-		b.in(slot, func(ctx context.Context) {
+		slows.in(slot, func(ctx context.Context) {
 			t, ok := q.next(k, site, of)
 			if !ok {
 				return
@@ -339,6 +360,9 @@ func (q *Queue) doDue(ctx context.Context, k *handled, b *breaker, t Task) (didI
 		a, err = q.sync(ctx, t, waiter{})
 	}
 	isOther := errors.Is(err, ErrHeld) || errors.Is(err, ErrEarly) // who does it, or has done it
+	if err != nil && !isOther && !errors.Is(err, ErrNotServed) && !errors.Is(err, ErrLost) && ctx.Err() == nil {
+		q.warn.Warn(t.Site, "cannot do what is due", zap.String("kind", t.Kind), zap.Error(err))
+	}
 	return err == nil && a.Outcome != Again, err == nil || isOther || k.IsSerial
 }
 
@@ -389,25 +413,23 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 	if b == nil || !b.IsProbeDue(q.store.now()) {
 		return nil
 	}
+	slot := q.due.TryAcquire(site, true)
+	if slot == nil {
+		return nil // until the next look
+	}
 	t, err := q.first(ctx, site)
-	if err != nil {
+	if err == nil && t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
+		b.Succeed()
+	}
+	if may, isProbe := b.Begin(q.store.now()); err != nil || !may || !isProbe {
+		slot.End()
 		return err
 	}
-	if t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
-		b.Succeed()
-		return nil
-	}
-	if may, isProbe := b.Begin(q.store.now()); !may || !isProbe {
-		return nil
-	}
-	isBegun := q.begin(q.due, site, b, func(ctx context.Context) {
+	q.inSlot(slot, site, b, func(ctx context.Context) {
 		defer func() { b.EndProbe(q.store.now()) }()
 		t.Holder = ""
 		_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
 	})
-	if !isBegun {
-		b.EndProbe(q.store.now())
-	}
 	return nil
 }
 
@@ -419,7 +441,9 @@ func (q *Queue) first(ctx context.Context, site string) (first Task, err error) 
 		if _, _, isServed := q.kind(site, k.Name); !isServed || k.IsCheck {
 			continue
 		}
-		tasks, err := k.Table.Due(ctx, site, k.Name, q.store.now().Add(2*maxBackoff), 1)
+		tasks, err := within(ctx, func(ctx context.Context) ([]Task, error) {
+			return k.Table.Due(ctx, site, k.Name, q.store.now().Add(2*maxBackoff), 1)
+		})
 		if err != nil {
 			return Task{}, err
 		}
@@ -441,15 +465,16 @@ func (q *Queue) TryNow(ctx context.Context, site string) (map[string]int, error)
 	return q.MakeDue(ctx, site)
 }
 
-// Heard tells that the platform of a site responds to something else. If it did not lately, all that is pending is tried at once.
+// Heard tells that the platform of a site responds to something else. If attempts have failed lately, all that is pending is tried at once.
 func (q *Queue) Heard(ctx context.Context, site string) {
 	q.mu.Lock()
 	b := q.breakers[site]
 	q.mu.Unlock()
-	if b == nil || b.IsFresh() {
+	at := q.store.now()
+	if b == nil || b.IsOver(at) {
 		return
 	}
-	now, before := q.store.now().UnixMilli(), b.heard.Load()
+	now, before := at.UnixMilli(), b.heard.Load()
 	if now-before < heardInterval.Milliseconds() || !b.heard.CompareAndSwap(before, now) {
 		return
 	}

@@ -146,6 +146,7 @@ func TestBreakerOfASite(t *testing.T) {
 	b.settleAll()
 	b.settleAll()
 	b.wantLeft("it responds")
+	b.pass(3 * maxBackoff)
 	b.settleAll()
 	if len(b.breakers) != 0 {
 		t.Errorf("%d breakers are kept, want none", len(b.breakers))

@@ -44,7 +44,7 @@ func serveBehind(w http.ResponseWriter, r *http.Request, app *app.App) error {
 		return useMethod(w, http.MethodGet)
 	}
 	const limit = 100
-	return eachSite(w, r, app, membersOf, func(queue *work.Queue, site string) (any, error) {
+	return eachSite(w, r, app, membersOf, outbox.Kind, func(queue *work.Queue, site string) (any, error) {
 		kept := app.Edge.Members().Serving().Store
 		n, err := kept.CountPending(r.Context(), site)
 		if err != nil {
@@ -74,7 +74,7 @@ func serveTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachSite(w, r, app, membersOf, func(queue *work.Queue, site string) (any, error) {
+	return eachSite(w, r, app, membersOf, outbox.Kind, func(queue *work.Queue, site string) (any, error) {
 		tried, err := queue.TryNow(r.Context(), site)
 		return tried[outbox.Kind], err
 	})

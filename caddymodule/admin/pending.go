@@ -49,7 +49,7 @@ const maxBehind = 100
 // sitesOf selects the site that a request names. Without one it selects all of the
 // configuration, and at most maxBehind of those in the store that have an entry in
 // counted.
-func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]string, error) {
+func sitesOf(r *http.Request, app *app.App, counted map[string]map[string]int) ([]string, error) {
 	if isBound := len(scopeOf(r)) > 0; isBound {
 		return sitesInScope(r, app, counted)
 	}
@@ -67,7 +67,7 @@ func sitesOf[N any](r *http.Request, app *app.App, counted map[string]N) ([]stri
 }
 
 // sitesInScope is sitesOf for a token that is bound to labels.
-func sitesInScope[N any](r *http.Request, app *app.App, counted map[string]N) ([]string, error) {
+func sitesInScope(r *http.Request, app *app.App, counted map[string]map[string]int) ([]string, error) {
 	if name := r.URL.Query().Get("site"); name != "" {
 		err := checkScope(r, app, name)
 		if errors.Is(err, sites.ErrNotFound) {
@@ -142,7 +142,7 @@ func servePending(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	switch r.Method {
 	case http.MethodGet:
 		const most = 100
-		return eachSite(w, r, app, pendingOf, func(queue *work.Queue, site string) (any, error) {
+		return eachSite(w, r, app, pendingOf, "", func(queue *work.Queue, site string) (any, error) {
 			return pendingAt(r.Context(), queue, site, most)
 		})
 	case http.MethodDelete:
@@ -162,7 +162,7 @@ func servePendingTry(w http.ResponseWriter, r *http.Request, app *app.App) error
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
-	return eachSite(w, r, app, pendingOf, func(queue *work.Queue, site string) (any, error) {
+	return eachSite(w, r, app, pendingOf, "", func(queue *work.Queue, site string) (any, error) {
 		tried, err := queue.TryNow(r.Context(), site)
 		response := triedNow{Members: tried[outbox.Kind]}
 		for kind, n := range tried {
@@ -174,14 +174,16 @@ func servePendingTry(w http.ResponseWriter, r *http.Request, app *app.App) error
 	})
 }
 
-// eachSite answers with what a function returns for each site, by name; with none while the
+// eachSite answers with what a function returns for each site, by name, of those in the store for sites that have something
+// of a kind pending, or anything for ""; with none while the
 // store is away, and with no more once the response has listBytes.
-func eachSite(w http.ResponseWriter, r *http.Request, running *app.App, find func(*app.App) (*work.Queue, bool),
+func eachSite(w http.ResponseWriter, r *http.Request, running *app.App, find func(*app.App) (*work.Queue, bool), kind string,
 	of func(queue *work.Queue, site string) (any, error),
 ) error {
 	response := make(map[string]json.RawMessage)
 	if queue, ok := find(running); ok {
 		counted, err := queue.CountAll(r.Context())
+		maps.DeleteFunc(counted, func(_ string, of map[string]int) bool { return kind != "" && of[kind] == 0 })
 		var names []string
 		if err == nil {
 			names, err = sitesOf(r, running, counted)

@@ -31,10 +31,10 @@ type Slot struct {
 	timer *time.Timer
 }
 
-// NewBulkhead makes parts for so many calls at once, of which a key, such as a site, may have perKey in each; 0 is no
-// bound. A call in the quick part takes limit at most; 0 is no limit.
+// NewBulkhead makes parts for so many calls at once. A key, such as a site, may have perKey of the quick part; 0 is no
+// bound. A call there takes limit at most; 0 is no limit.
 func NewBulkhead(quick, slow, perKey int, limit time.Duration) *Bulkhead {
-	return &Bulkhead{limit: limit, quick: New(quick, perKey), slow: New(slow, perKey)}
+	return &Bulkhead{limit: limit, quick: New(quick, perKey), slow: New(slow, 0)}
 }
 
 func (b *Bulkhead) part(slow bool) *Limiter {
@@ -77,8 +77,8 @@ func (b *Bulkhead) IsFull(slow bool) bool { return b.part(slow).isFull() }
 // TakenBy counts the slots in use by a key.
 func (b *Bulkhead) TakenBy(key string) int { return b.quick.TakenBy(key) + b.slow.TakenBy(key) }
 
-// Taken counts the slots in use.
-func (b *Bulkhead) Taken() int { return b.quick.Taken() + b.slow.Taken() }
+// HasAll reports whether a key has all that it may have of the quick part.
+func (b *Bulkhead) HasAll(key string) bool { return b.quick.TakenBy(key) >= b.quick.perKey }
 
 // Close is [Limiter.Close] of both parts.
 func (b *Bulkhead) Close() {

@@ -36,8 +36,11 @@ func (o *Outbox) Deliver(ctx context.Context, w members.Write) (delivered member
 		delivered, r, err = s.deliver(ctx, a)
 		return r
 	})
-	if untried == nil {
+	switch {
+	case untried == nil:
 		return delivered, err
+	case errors.Is(untried, work.ErrNotServed): // by now
+		return members.Delivered{Record: w.After, Queued: true}, o.leases().Release(ctx, w.After, w.Lease.Owner)
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
@@ -135,10 +138,10 @@ func (s *site) settleTaken(ctx context.Context, a attempt) error {
 	} else if err != nil {
 		return err
 	}
-	s.wake()
 	if err := s.leases().Release(ctx, r, a.Lease.Owner); err != nil {
 		s.logger().Error("cannot release lease", zap.String("guid", r.GUID), zap.Error(err)) // it runs out
 	}
+	s.wake()
 	return nil
 }
 

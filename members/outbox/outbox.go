@@ -77,12 +77,7 @@ func New(cfg Config) *Outbox {
 	o := &Outbox{Config: cfg, warnings: warnings.New(cfg.Logger, cfg.Now)}
 	cfg.Work.Handle(work.Kind{
 		Name: Kind, Table: cfg.Tasks, Timeout: retryTimeout, IsPersonal: true, Do: o.retry,
-		Platform: func(site string) any {
-			if p := cfg.Platform(site); p != nil {
-				return p
-			}
-			return nil
-		},
+		Platform: func(site string) any { return cfg.Platform(site) },
 	})
 	return o
 }
@@ -99,7 +94,7 @@ func (s *site) wake() { s.Work.Wake(s.name) }
 func (s *site) logger() *zap.Logger { return s.Logger.With(zap.String("site", s.name)) }
 
 func (o *Outbox) leases() members.Leases {
-	return members.Leases{Store: o.Store, Now: o.Now, Timeout: o.Timeout}
+	return members.Leases{Store: o.Store, Now: o.Now}
 }
 
 var _ members.Outbox = (*Outbox)(nil)
