@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -51,7 +52,8 @@ func TestHAProxy(t *testing.T) {
 	}
 }
 
-// Docker Compose understands both files. One edge builds the image of all: of several that export it at once, one fails.
+// Docker Compose understands both files. One edge builds the image of all: of several that export it at once, one fails. The others
+// start after it.
 func TestComposeUnderstandsBothFiles(t *testing.T) {
 	environment := []string{"ACME_EMAIL=ops@example.com", "GHOST_URL=https://news.example.com", "ADDRESS=10.0.0.11", "BALANCERS=10.0.0.5/32", "REDIS_ADDRESS=10.0.0.7:6379"}
 	for file, want := range map[string]map[string]bool{
@@ -74,6 +76,11 @@ func TestComposeUnderstandsBothFiles(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: services with the image, and whether they build it (-want +got):\n%s", file, diff)
+		}
+		for name := range want { // one edge alone makes what all share
+			if dependency := project.Services[name].DependsOn["edge1"]; strings.TrimLeft(name, "edge") > "1" && dependency.Condition != types.ServiceConditionHealthy {
+				t.Errorf("%s: %s starts when edge1 is %q, want %q", file, name, dependency.Condition, types.ServiceConditionHealthy)
+			}
 		}
 	}
 }
