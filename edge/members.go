@@ -31,7 +31,6 @@ type Members struct {
 	logger   *zap.Logger
 	inbound  map[string]inbound.Site // by site name, of those that have a platform
 	declared map[string]declared     // by site name
-	run      *membersRun
 
 	serving atomic.Pointer[Serving] // nil while the store is away
 }
@@ -61,9 +60,6 @@ func newMembers(b *base, sites *follower, path string, deleted func(site string,
 	s := &Members{Path: path, base: b, sites: sites, deleted: deleted, logger: b.Logger, inbound: make(map[string]inbound.Site), declared: make(map[string]declared)}
 	var err error
 	if s.store, err = b.useStore(s); err != nil {
-		return nil, err
-	}
-	if s.run, err = membersRuns.Load(s.store.key(), &b.releases, func() (*membersRun, error) { return new(membersRun), nil }); err != nil {
 		return nil, err
 	}
 	for _, name := range b.Config.Names() {
@@ -142,7 +138,7 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 		Now:     db.Now,
 		Outbox:  writes,
 		inbound: inbound.New(inbound.Config{
-			Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: s.noting(noted.Note), Work: queue,
+			Store: store, Sites: s.inbound, Logger: s.logger, Now: db.Now, Deleted: s.deleted, Contacts: noted.Note, Work: queue,
 		}),
 		uses: members.NewUses(store, db.Now, logUnstoredUse(Sampled(s.logger))),
 	}
@@ -153,16 +149,6 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	run(serving.uses.Run)
 	s.serving.Store(serving)
 	return nil
-}
-
-// noting notes what came of requests to platforms, also for the next configuration.
-func (s *Members) noting(note members.Contacts) members.Contacts {
-	return func(name string, err error) {
-		note.Note(name, err)
-		if site := s.sites.served.storedSite(name); site != nil && err != nil {
-			site.continuity.end()
-		}
-	}
 }
 
 func logUnstoredUse(logger *zap.Logger) func(members.Integration, error) {
@@ -249,9 +235,7 @@ func (s *Members) complete(site *Site) {
 	}
 	site.members.Store(serving.open(site, declared{}))
 	if site.synced.Platform != nil {
-		synced := site.synced
-		synced.Since = site.continuity.since(s.run, serving.Now())
-		serving.inbound.Put(site.Name, synced)
+		serving.inbound.Put(site.Name, site.synced)
 	}
 }
 

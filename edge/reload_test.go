@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +20,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/seal"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/sites"
 )
 
@@ -222,77 +219,6 @@ func reloadConnections(t *testing.T) (got, gone int) {
 		<-closed
 	}
 	return got, gone
-}
-
-// A reload with a hundred thousand sites asked all their Ghosts for the number of their members. What was
-// changed meanwhile is told by webhook events, and by the next look for changes, which is not put off.
-func TestReloadPollsNoneAnew(t *testing.T) {
-	var polls atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/webhooks/") {
-			w.WriteHeader(http.StatusCreated)
-			fmt.Fprint(w, `{"webhooks":[{}]}`)
-			return
-		}
-		polls.Add(1)
-		fmt.Fprint(w, `{"members":[],"meta":{"pagination":{"page":1,"limit":1,"pages":1,"total":0,"next":null,"prev":null}}}`)
-	}))
-	t.Cleanup(server.Close)
-	s := newStoredEdges(t, firstSecret)
-	add := func(name string) {
-		t.Helper()
-		site := ghostSite(name, name+".example")
-		site.Settings = fmt.Appendf(nil, `{"platform":{"kind":"ghost","url":%q,"webhooks":%q,"reconcile":"off"}}`, server.URL, "http://"+name+".example")
-		if err := s.sites.Add(t.Context(), site); err != nil {
-			t.Fatalf("Add: %v", err)
-		}
-	}
-	// next starts another configuration, ends the one before, unless it is nil, and says how many requests the first
-	// polls took.
-	next := func(before *edge.Edge, sites int) (now *edge.Edge, requests int64) {
-		t.Helper()
-		counted := polls.Load()
-		now = s.start(firstSecret)
-		wait.Until(t, func() string {
-			var registered int
-			if err := s.db.Read.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM webhooks WHERE registered_at > 0").Scan(&registered); err != nil {
-				return err.Error()
-			}
-			if unpolled := edge.Unpolled(now); unpolled > 0 || registered < sites {
-				return fmt.Sprintf("%d sites are not polled, %d have webhooks, want 0 and %d", unpolled, registered, sites)
-			}
-			return ""
-		})
-		if before != nil {
-			s.end(before)
-		}
-		return now, polls.Load() - counted
-	}
-	add("daily")
-	first, n := next(nil, 1)
-	if n == 0 {
-		t.Error("the first configuration did not poll, want a poll")
-	}
-	second, n := next(first, 1)
-	if n != 0 {
-		t.Errorf("after a reload: %d requests, want none", n)
-	}
-	add("weekly")
-	third, n := next(second, 2)
-	if n == 0 {
-		t.Error("a site that was added with a reload was not polled, want a poll")
-	}
-	edge.NoteFailure(third, "daily")
-	fourth, n := next(third, 2)
-	if n == 0 {
-		t.Error("a platform that failed before a reload was not polled, want a poll")
-	}
-	s.end(fourth)
-	fifth, n := next(nil, 2)
-	if n == 0 {
-		t.Error("a process that starts did not poll, want a poll")
-	}
-	s.end(fifth)
 }
 
 // What readers were given is not read again after a reload, whether or not the store answers.

@@ -32,9 +32,8 @@ type Site struct {
 	members atomic.Pointer[membersapi.Site] // nil while the store is away
 
 	// Of a site in the store.
-	synced     inbound.Site
-	continuity *continuity
-	revision   int64
+	synced   inbound.Site
+	revision int64
 }
 
 // Themes is nil for a platform without themes.

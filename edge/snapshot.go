@@ -38,8 +38,6 @@ type madeSite struct {
 	config   *config.Site
 	platform platform.Platform // nil unless it is used
 	upstream *url.URL
-
-	continuity *continuity
 }
 
 var snapshots pool.Pool[databaseKey, *snapshot]

@@ -135,11 +135,11 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 			err = fmt.Errorf("its row cannot be understood: %v", problem)
 		}
 	}()
-	site = &Site{Name: kept.Name, Hosts: kept.Hosts, Metrics: u.metrics, Stored: true, Locked: kept.Locked, revision: kept.Revision, continuity: new(continuity)}
+	site = &Site{Name: kept.Name, Hosts: kept.Hosts, Metrics: u.metrics, Stored: true, Locked: kept.Locked, revision: kept.Revision}
 	seen := u.snapshot.of(kept)
 	if seen != nil && seen.made.Load() != nil {
 		made := seen.made.Load()
-		site.Config, site.Platform, site.Upstream, site.continuity = made.config, made.platform, made.upstream, made.continuity
+		site.Config, site.Platform, site.Upstream = made.config, made.platform, made.upstream
 	} else if err := site.make(kept, u.base.Placeholders); err != nil {
 		return site, err
 	}
@@ -150,7 +150,7 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 		return site, err
 	}
 	if seen != nil {
-		seen.made.Store(&madeSite{site.Config, site.Platform, site.Upstream, site.continuity})
+		seen.made.Store(&madeSite{site.Config, site.Platform, site.Upstream})
 	}
 	return site, nil
 }

@@ -22,7 +22,6 @@ const (
 	rotateIntegration = `UPDATE integrations SET key_hash = $3, rotated_at = $4, revoked_at = NULL, last_used_at = NULL WHERE site = $1 AND name = $2`
 	limitIntegration  = `UPDATE integrations SET limit_requests = $3, limit_window = $4 WHERE site = $1 AND name = $2`
 	revokeIntegration = `UPDATE integrations SET revoked_at = $3 WHERE site = $1 AND name = $2`
-	activeSites       = `SELECT site FROM integrations WHERE last_used_at >= $1 GROUP BY site ORDER BY MAX(last_used_at) DESC, site LIMIT $2`
 	useIntegration    = `UPDATE integrations SET last_used_at = $4
 		WHERE site = $1 AND name = $2 AND key_hash = $3 AND (last_used_at IS NULL OR last_used_at <= $5)`
 )
@@ -61,11 +60,6 @@ func (s callers) LimitIntegration(ctx context.Context, site, name string, limit 
 func (s callers) UseIntegration(ctx context.Context, i members.Integration, at time.Time) error {
 	_, err := s.db.Write.ExecContext(ctx, useIntegration, i.Site, i.Name, i.KeyHash.String(), at.UnixMilli(), at.Add(-members.UseInterval).UnixMilli())
 	return database.Wrap("keeping when an integration was used", err)
-}
-
-func (s callers) ActiveSites(ctx context.Context, since time.Time, most int) ([]string, error) {
-	list, err := database.List(ctx, s.db.Read, database.Text, activeSites, since.UnixMilli(), most)
-	return list, database.Wrap("listing sites whose keys were used", err)
 }
 
 func (s callers) changeIntegration(ctx context.Context, query, site, name string, values ...any) error {

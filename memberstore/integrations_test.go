@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
@@ -140,19 +139,6 @@ func TestUsesOfKeysAreKept(t *testing.T) {
 		if found, err := s.FindIntegration(ctx, "daily", form.KeyHash); err != nil || !found.LastUsedAt.Equal(then.Add(members.UseInterval)) {
 			t.Errorf("found: %+v, %v", found, err)
 		}
-
-		active := func(since time.Time, most int, want ...string) {
-			t.Helper()
-			list, err := s.ActiveSites(ctx, since, most)
-			if diff := cmp.Diff(want, list, cmpopts.EquateEmpty()); diff != "" || err != nil {
-				t.Errorf("sites used since %v (-want +got):\n%s, %v", since, diff, err)
-			}
-		}
-		use(other, then)
-		active(then, 10, "daily", "weekly")
-		active(then, 1, "daily")
-		active(then.Add(time.Millisecond), 10, "daily")
-		active(then.Add(time.Hour), 10)
 
 		s.must(s.RotateIntegration(ctx, "daily", "form", members.HashKey("h8"), then))
 		usedAt(time.Time{})

@@ -19,7 +19,7 @@ import (
 func (q *Queue) Run(ctx context.Context) {
 	defer q.end()
 	var polled time.Time
-	var took time.Duration // of the last poll
+	var took time.Duration    // of the last poll
 	timer := time.NewTimer(1) // as timers of 0 in a bubble of testing/synctest crash Go 1.26's race detector
 	defer timer.Stop()
 	for {

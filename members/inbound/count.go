@@ -18,22 +18,19 @@ const (
 	// is counted less often than every countInterval. 100,000 take 17 minutes.
 	countPause = 10 * time.Millisecond
 
+	// firstPollInterval is the time between the first polls of two sites: 100,000 take 500 s.
+	firstPollInterval = 5 * time.Millisecond
+
 	// idleInterval is how often a site is counted whose members are not to be compared, once its events have arrived. It
 	// tells that the platform responds, and takes the key.
 	idleInterval = 10 * time.Minute
 )
 
 // countDue has the members compared if their number is odd. The first time it lets
-// the site's other task begin, unless the platform hangs, and counts only if the platform was not
-// polled already.
+// the site's other task begin, unless the platform hangs.
 func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 	isFirst := !s.hasBegun.Load()
-	var err error
-	if isFirst && !s.isSilent.Load() && s.isPolledAlready(ctx) {
-		s.wasPolledBefore.Store(true)
-	} else {
-		err = s.checkCount(ctx)
-	}
+	err := s.checkCount(ctx)
 	if isFirst && !s.isSilent.Load() {
 		s.begin()
 	}
@@ -47,6 +44,26 @@ func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
 		return max(s.count.silence, s.untilCount(false)), 0
 	}
 	return s.untilCount(isFirst), 0
+}
+
+// PollSoon has a site polled for the first time at once, since a program asks for the site's members.
+func (s *Sync) PollSoon(site string) {
+	if found, ok := s.find(site); ok && !found.hasBegun.Load() && !found.isWanted.Swap(true) {
+		found.counts.ask()
+	}
+}
+
+// Unpolled counts the sites whose first poll is to come.
+func (s *Sync) Unpolled() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := 0
+	for _, found := range s.sites {
+		if !found.hasBegun.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // untilCount is how long it is until the site is counted again. Of a platform that fails it is

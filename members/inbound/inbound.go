@@ -14,7 +14,6 @@ import (
 	"maps"
 	mathrand "math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/limiter"
@@ -40,7 +39,6 @@ func New(cfg Config) *Sync {
 	if cfg.Work != nil {
 		s.handle(cfg.Work)
 	}
-	s.nextPoll = s.schedule.add(s.pollNext, time.Time{}, nil)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sites)) {
 		s.Put(name, cfg.Sites[name])
 	}
@@ -53,15 +51,14 @@ func New(cfg Config) *Sync {
 func (s *Sync) Put(name string, put Site) {
 	added := &site{Sync: s, Site: put, name: name, spread: mathrand.Float64()}
 	added.removed, added.remove = context.WithCancel(context.Background())
-	if added.Since.IsZero() {
-		added.Since = s.Now()
-	}
 	s.mu.Lock()
 	old := s.sites[name]
+	s.lastFirst = s.lastFirst.Add(firstPollInterval)
+	if now := s.Now(); s.lastFirst.Before(now) {
+		s.lastFirst = now
+	}
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
-	added.counts = s.schedule.add(comparer{added}.countDue, time.Time{}, s.counting) // begins the other
-	s.firstPolls.add(added)
-	s.nextPoll.ask()
+	added.counts = s.schedule.add(comparer{added}.countDue, s.lastFirst, s.counting) // begins the other
 	s.sites[name] = added
 	s.mu.Unlock()
 	if old != nil {
@@ -94,10 +91,7 @@ func (s *site) end(cutOff bool) {
 
 // Run keeps the sites in sync until ctx is done.
 func (s *Sync) Run(ctx context.Context) {
-	var asked sync.WaitGroup
-	asked.Go(func() { s.preferActive(ctx) })
 	s.schedule.run(ctx)
-	asked.Wait()
 }
 
 // ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes

@@ -25,7 +25,6 @@ import (
 // idle is a store in memory of sites without members, for a process in a bubble of
 // time. What these tests do not need panics.
 type idle struct {
-	active []string // sites
 	inbound.Store
 	mu          sync.Mutex
 	queries     int
@@ -108,11 +107,6 @@ func (s *idle) Find(_ context.Context, key members.Key) (r members.Record, err e
 func (s *idle) EmailLingers(context.Context, string, string, string) (bool, error) {
 	s.query(func() {})
 	return false, nil
-}
-
-func (s *idle) ActiveSites(context.Context, time.Time, int) (active []string, err error) {
-	s.query(func() { active = s.active })
-	return active, nil
 }
 
 func (s *idle) FindWebhook(_ context.Context, site string) (w inbound.Webhook, err error) {

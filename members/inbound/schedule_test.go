@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -112,47 +111,4 @@ func TestScheduleRun(t *testing.T) {
 	}
 	cancel()
 	<-ended
-}
-
-// First polls go on however many other polls wait, and as many at once as have not ended: neither those that have
-// begun the site, nor those of platforms that hang, nor those of removed sites.
-func TestBatchesOfFirstPolls(t *testing.T) {
-	var polls firstPolls
-	for range 500 {
-		polls.add(new(site))
-	}
-	begun := func() (n int) {
-		for range 100 {
-			batch, _ := polls.next()
-			if len(batch) > firstPollBatch {
-				t.Fatalf("a batch of %d, want at most %d", len(batch), firstPollBatch)
-			}
-			n += len(batch)
-		}
-		return n
-	}
-	got := []int{begun(), begun()}
-	for i, s := range slices.Clone(polls.others.asked)[:60] {
-		switch i % 3 {
-		case 0:
-			s.hasBegun.Store(true)
-		case 1:
-			s.isSilent.Store(true)
-		default:
-			s.isOver.Store(true)
-		}
-	}
-	got = append(got, begun())
-	if diff := cmp.Diff([]int{maxFirstPolls, 0, 60}, got); diff != "" {
-		t.Errorf("first polls begun, while none ends, and after 60 have ended (-want +got):\n%s", diff)
-	}
-	for range 10 {
-		for _, s := range polls.others.asked {
-			s.hasBegun.Store(true)
-		}
-		begun()
-	}
-	if _, left := polls.next(); left || len(polls.others.waiting) > 0 {
-		t.Errorf("%d sites are left, want none", len(polls.others.waiting))
-	}
 }

@@ -29,10 +29,6 @@ type Site struct {
 	// due. It is also due when the platform has not as many members as it should.
 	// If it is 0, members are compared only on request.
 	Reconcile time.Duration
-
-	// Since is from when on this process has kept the site in sync with this platform, by
-	// another Sync before this one. Zero if it has not.
-	Since time.Time
 }
 
 // Config is what a [Sync] is made from.
@@ -74,8 +70,7 @@ type Sync struct {
 	mu    sync.RWMutex
 	sites map[string]*site
 
-	firstPolls firstPolls
-	nextPoll   *task // begins them one after the other
+	lastFirst time.Time // when the first poll of the site is due that was put last
 
 	failing atomic.Int64 // sites whose last count failed
 }
@@ -87,9 +82,8 @@ type site struct {
 	name   string
 	isOver atomic.Bool // it was removed or replaced
 
-	hasBegun        atomic.Bool // its platform was polled once, by this process or another
-	wasPolledBefore atomic.Bool // so there is nothing to catch up on
-	isWanted        atomic.Bool // a program has asked for its members before that
+	hasBegun atomic.Bool // its platform was polled once
+	isWanted atomic.Bool // a program has asked for its members before that
 
 	webhooks *task // registers the webhook, and asks for changes
 	counts   *task // asks how many members there are

@@ -13,9 +13,6 @@ type Store interface {
 	members.Store
 	Webhooks
 	Comparisons
-
-	// ActiveSites lists sites that have a key in the store which was used since a time, the most recent first.
-	ActiveSites(ctx context.Context, since time.Time, most int) ([]string, error)
 }
 
 // Webhook is where the platform of a site sends its webhook events.

@@ -150,8 +150,7 @@ type changes struct {
 }
 
 // catchUp refreshes the members that were changed on the platform since this was
-// last done, if that is due. It is due every hour, and when the site was added, unless another
-// process, or this one before a reload, has done it since, and whenever a count has seen a change of which no event
+// last done, if that is due. It is due every hour, when the site was added, and whenever a count has seen a change of which no event
 // came. isLeft means that its turn ended before it did.
 func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	now := s.Now()
@@ -171,7 +170,7 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 			return false, err
 		}
 	}
-	if !isMissed && (s.webhook.caughtUp || s.wasPolledBefore.Load()) && now.Sub(w.SeenAt) < catchUpInterval {
+	if !isMissed && s.webhook.caughtUp && now.Sub(w.SeenAt) < catchUpInterval {
 		s.webhook.changes, s.webhook.catchUp = nil, w.SeenAt.Add(catchUpInterval)
 		return false, nil
 	}
