@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
@@ -28,7 +29,7 @@ func TestContactsOfAnIdleSite(t *testing.T) {
 			told = make(map[string]int)
 			return taken
 		}
-		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: newWork(t), Contacts: func(site string, err error) {
+		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: worktest.Queue(t), Contacts: func(site string, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -67,7 +68,7 @@ func TestContactsWhileAllFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sites, minutes = 20_000, 10
 		c := newPlatforms()
-		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: newWork(t)})
+		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: worktest.Queue(t)})
 		for i := range sites {
 			s.Put(siteName(i), inbound.Site{Platform: &empty{platforms: c, site: siteName(i), fails: true}})
 		}

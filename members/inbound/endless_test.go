@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -77,7 +78,7 @@ func TestCatchUpOnMany(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &other{idle: newIdle(), changed: test.changed}
-			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
+			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
 			s.Put("daily", inbound.Site{Platform: &listed{members: test.listed}, WebhookURL: "https://edge/webhooks"})
 			if err := s.CatchUpSince(t.Context(), "daily", time.Now()); err != nil {
 				t.Fatalf("CatchUpSince: %v", err)
@@ -99,7 +100,7 @@ func TestEndlessLists(t *testing.T) {
 	const endlessSites, others = 60, 10
 	synctest.Test(t, func(t *testing.T) {
 		c := newPlatforms()
-		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: newWork(t)})
+		s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: worktest.Queue(t)})
 		var hostile []*endless
 		for i := range endlessSites + others {
 			site := inbound.Site{WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour}

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
@@ -39,7 +40,7 @@ func TestFirstPollsAreSpread(t *testing.T) {
 	sites := sitesPolled(t)
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
 		for i := range sites {
 			p := &empty{platforms: c, site: siteName(i)}
 			s.Put(p.site, inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks"})

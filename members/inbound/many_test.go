@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,12 +13,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // idle is a store in memory of sites without members, for a process in a bubble of
@@ -246,7 +244,7 @@ func (*empty) Identity() string { return "empty" }
 func many(t *testing.T, sites int, reconcile time.Duration, hangs func(i int) func() bool, do func(*inbound.Sync, *idle, *platforms)) {
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
 		for i := range sites {
 			p := &empty{platforms: c, site: siteName(i)}
 			if hangs != nil {
@@ -258,25 +256,6 @@ func many(t *testing.T, sites int, reconcile time.Duration, hangs func(i int) fu
 		do(s, store, c)
 		stop()
 	})
-}
-
-// newWork makes a queue in a bubble of time.
-func newWork(t *testing.T) *work.Queue {
-	t.Helper()
-	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(t.TempDir(), "work.db"))
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("db.Close: %v", err)
-		}
-	})
-	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatalf("work.New: %v", err)
-	}
-	return queue
 }
 
 func siteName(i int) string { return fmt.Sprintf("site%05d", i) }
@@ -357,7 +336,7 @@ func TestFailuresAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, c := newIdle(), newPlatforms()
 		p := &empty{platforms: c, site: "daily", fails: true}
-		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: newWork(t)})
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
 		s.Put("daily", inbound.Site{Platform: p, WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour})
 		stop := start(t, s)
 		defer stop()

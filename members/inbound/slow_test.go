@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -77,7 +78,7 @@ func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newPlatforms()
-				s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: newWork(t)})
+				s := inbound.New(inbound.Config{Store: newIdle(), Logger: zap.NewNop(), Work: worktest.Queue(t)})
 				put := func(i int, p platform.Platform) {
 					s.Put(siteName(i), inbound.Site{WebhookURL: "https://edge/webhooks", Reconcile: 6 * time.Hour, Platform: p})
 				}

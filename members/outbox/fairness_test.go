@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -13,9 +12,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/outbox"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -167,21 +166,9 @@ const maxAttempts = 112 + 64 + 56 + 24
 
 // inMemory is an outbox on a store in memory.
 func inMemory(t *testing.T, store *memory, platforms map[string]platform.Platform) *outbox.Outbox {
-	t.Helper()
-	db, err := database.Open(t.Context(), database.SQLite, filepath.Join(t.TempDir(), "work.db"))
-	if err != nil {
-		t.Fatalf("database.Open: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("db.Close: %v", err)
-		}
+	return outbox.New(outbox.Config{
+		Store: store, Tasks: tasks{memory: store}, Work: worktest.Queue(t), Platform: membertest.Serve(platforms), Logger: zap.NewNop(),
 	})
-	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatalf("work.New: %v", err)
-	}
-	return outbox.New(outbox.Config{Store: store, Tasks: tasks{memory: store}, Work: queue, Platform: membertest.Serve(platforms), Logger: zap.NewNop()})
 }
 
 // manyPlatforms counts the attempts that are under way at many platforms.
