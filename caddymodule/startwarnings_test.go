@@ -179,7 +179,7 @@ func TestWarningsOfValidation(t *testing.T) {
 		sameAdmin  = "two sites have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site"
 		dot        = "a host ends in a dot, which is left out: write it without"
 		underscore = "a host has an underscore, and no public authority issues certificates for such a name: write one of letters, digits, hyphens and dots"
-		noEvents   = "no webhook events may come to this address, and changes are seen a minute later then"
+		noEvents   = "it may be that no webhook events come to this address, and changes are seen a minute later then"
 		allow      = "write an address into webhooks that has a public IP address, or set security.allowWebhookInternalIPs to true in Ghost's configuration (security__allowWebhookInternalIPs=true in its environment) and restart Ghost"
 	)
 	for name, test := range map[string]struct {

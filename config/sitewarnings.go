@@ -39,7 +39,7 @@ func (c *Config) warnOfTargets(p Placeholders, lines Lines) (warnings []Warning)
 			continue
 		}
 		if why, write := of.kind().RefusedTarget(address); why != "" {
-			warnings = append(warnings, NewWarning("no webhook events may come to this address, and changes are seen a minute later then",
+			warnings = append(warnings, NewWarning("it may be that no webhook events come to this address, and changes are seen a minute later then",
 				"why", why, "address", address, "write", write, "site", name, "at", lines.Place("sites."+name+".platform.webhooks")))
 		}
 	}

@@ -88,11 +88,31 @@ func (c Config) wrongPlace(site Site, location platform.Location) *problem {
 	case isNone(location.Public.Hostname()):
 		return &problem{fmt.Sprintf("; its own address is "+ofHosts, asciiOf(location.Public.Hostname()), hosts), "add the host to the site's hosts, or set url in the platform's own configuration"}
 	case isPastCaddy:
-		return &problem{"; its own address is " + location.Public.Redacted() + ", with the port at which it is asked, so its pages lead past Caddy", "set url in the platform's own configuration to " + (&url.URL{Scheme: "https", Host: location.Public.Hostname(), Path: location.Public.Path}).String()}
+		return &problem{"; its own address is " + location.Public.Redacted() + ", with the port at which it is asked, so its pages lead past Caddy", "set url in the platform's own configuration to " + c.throughCaddy(location.Public)}
 	case site.AdminPath != "" && location.Admin != nil && isNone(location.Admin.Hostname()):
 		return &problem{fmt.Sprintf("; its staff are at "+ofHosts, asciiOf(location.Admin.Hostname()), hosts), "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}
 	}
 	return nil
+}
+
+// throughCaddy is a public address as Caddy serves its host: over HTTPS, unless no server that has it does, and no proxy in
+// front of one may.
+func (c Config) throughCaddy(public *url.URL) string {
+	address := url.URL{Scheme: "https", Host: public.Hostname(), Path: public.Path}
+	for _, server := range c.Servers {
+		serves := slices.ContainsFunc(server.Directives, func(d Directive) bool { return d.Serves(public.Hostname()) })
+		if !serves || len(server.Listens) == 0 {
+			continue
+		}
+		if server.HTTPS != "" || server.TrustsProxies {
+			break
+		}
+		address.Scheme = "http"
+		if _, port, err := net.SplitHostPort(server.Listens[0]); err == nil && port != "80" {
+			address.Host = net.JoinHostPort(public.Hostname(), port)
+		}
+	}
+	return address.String()
 }
 
 // outside finds a directive for readers with the path that is right for a publication in no folder, though it is in one.
@@ -186,7 +206,7 @@ func (c Config) checkEvents(ctx context.Context, site Site, tester platform.Even
 	case err != nil:
 		return warn("cannot be tried: "+err.Error(), "fix the store first")
 	case url == "" && c.isRunning(ctx) == yes:
-		return warn("are not registered yet, though Caddy runs", "wait until it has reached the platform, of which its log tells, and run this again")
+		return warn("are not registered yet, though Caddy runs", "wait a minute, and run this again; of a platform that it does not reach, its log tells")
 	case url == "":
 		return warn("are not registered yet", "start Caddy, which registers them, and run this again")
 	case !strings.HasPrefix(url, site.WebhookURL+"/"):

@@ -371,6 +371,28 @@ func TestDirectivesOutsideOfTheSubdirectoryAreReported(t *testing.T) {
 	}
 }
 
+// Whose pages lead past Caddy reads which address to write: that at which Caddy serves the host.
+func TestAddressThroughCaddy(t *testing.T) {
+	p := healthy()
+	p.Location.Public = address("http://news.example.com:2368/")
+	for name, test := range map[string]struct {
+		server Server
+		want   string
+	}{
+		"over HTTPS":                    {Server{Listens: []string{":8443"}, HTTPS: "127.0.0.1:8443"}, "https://news.example.com/"},
+		"over HTTP":                     {Server{Listens: []string{":8080"}}, "http://news.example.com:8080/"},
+		"over HTTP at its port":         {Server{Listens: []string{":80"}}, "http://news.example.com/"},
+		"over HTTP, behind a TLS proxy": {Server{Listens: []string{":8080"}, TrustsProxies: true}, "https://news.example.com/"},
+	} {
+		test.server.Get = func(context.Context, *url.URL) Response { return Response{Status: 200, Body: []byte("page")} }
+		test.server.Directives = []Directive{{Name: "members_api", Serves: func(host string) bool { return host == "news.example.com" }}}
+		got := results(t, Config{Servers: []Server{test.server}, Sites: []Site{{Name: "daily", Hosts: []string{"news.example.com"}, Platform: p}}})
+		if want := "set url in the platform's own configuration to " + test.want; got[0].Fix != want {
+			t.Errorf("%s: %q, want %q", name, got[0].Fix, want)
+		}
+	}
+}
+
 // Who starts Caddy beside another web server reads why it cannot listen.
 func TestTakenPortsAreReported(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

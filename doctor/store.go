@@ -191,7 +191,7 @@ func (s openedStore) refused(ctx context.Context) *Result {
 		sites = append(sites[:maxNamed], "…")
 	}
 	return new(warn("the platform will not take the last write of "+strings.Join(sites, ", "),
-		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are"))
+		"correct or delete these members: /lychgate/pending on the admin API has their guids, and caddy lychgate members show says who they are"))
 }
 
 // hosts are those of all sites in the store.

@@ -133,7 +133,7 @@ func TestRefusedWrites(t *testing.T) {
 	check([]Result{{
 		"refused writes", Warning,
 		"the platform will not take the last write of 5 members of site daily (2: There is no newsletter 1.; 1: Invalid label.; 1: Invalid name.; …), 1 member of site weekly (1: There is no newsletter 1.)",
-		"correct or delete these members: /lychgate/members/behind on the admin API has their guids, and caddy lychgate members show says who they are",
+		"correct or delete these members: /lychgate/pending on the admin API has their guids, and caddy lychgate members show says who they are",
 	}})
 }
 

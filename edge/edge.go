@@ -70,7 +70,7 @@ func (e *Edge) Start() error {
 	}
 	e.running.start()
 	e.retryChanged()
-	e.locator = startLocating(e.byName, e.Paths, e.Logger)
+	e.locator = startLocating(e.byName, e.Paths, e.Logger, e.stored.updater.retries.add)
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 type locator struct {
 	paths   Paths
 	logger  *zap.Logger
+	reached func(site string)
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -36,7 +37,8 @@ const (
 )
 
 // startLocating begins to look for the platforms of sites.
-func startLocating(sites map[string]*Site, paths Paths, logger *zap.Logger) *locator {
+// Reached is told of those that are reached after they were not.
+func startLocating(sites map[string]*Site, paths Paths, logger *zap.Logger, reached func(site string)) *locator {
 	pending := make(map[*Site]platform.Locator)
 	for _, site := range sites {
 		if asked, ok := site.Platform.(platform.Locator); ok {
@@ -44,7 +46,7 @@ func startLocating(sites map[string]*Site, paths Paths, logger *zap.Logger) *loc
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &locator{paths: paths, logger: logger, cancel: cancel}
+	l := &locator{paths: paths, logger: logger, reached: reached, cancel: cancel}
 	l.running.Go(func() {
 		warned := make(map[*Site]bool)
 		for interval := firstLocateInterval; ; interval = min(2*interval, maxLocateInterval) {
@@ -84,6 +86,7 @@ func (l *locator) locate(ctx context.Context, pending map[*Site]platform.Locator
 		logger := l.logger.With(zap.String("site", site.Name))
 		if warned[site] && !answered {
 			logger.Info(title + " can be reached")
+			l.reached(site.Name)
 		}
 		if answered {
 			logElsewhere(logger, site.Config.Platform, elsewhere)

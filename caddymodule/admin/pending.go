@@ -104,6 +104,10 @@ type pendingSite struct {
 	Pending map[string]int `json:"pending"` // how much, by kind
 	Items   []pendingItem  `json:"items"`   // of members and of all else those whose next attempt comes first
 	Refused []pendingItem  `json:"refused,omitempty"`
+
+	// PausedSince is since when the platform does not respond to this edge, which tries one now and then, whenever the others
+	// are due; nil if it does.
+	PausedSince *time.Time `json:"paused_since,omitempty"`
 }
 
 // pendingAt lists what is pending of a site: at most so many members, and as many of all else.
@@ -118,6 +122,9 @@ func pendingAt(ctx context.Context, queue *work.Queue, site string, most int) (p
 	}
 	maps.Copy(found.Pending, counts)
 	found.Items = append(found.Items, itemsOf(queue, tasks)...)
+	if since, isPaused := queue.Paused()[site]; isPaused {
+		found.PausedSince = &since
+	}
 	refused, err := queue.Refused(ctx, site, most)
 	found.Refused = itemsOf(queue, refused)
 	return found, err

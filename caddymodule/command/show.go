@@ -27,7 +27,7 @@ yet. The guid is that of Caddy's log, of the admin API or of an export.
 		m, err := s.store.Find(ctx, members.Key{Site: s.site, GUID: args[0]})
 		if errors.Is(err, members.ErrNotFound) {
 			if strings.Contains(args[0], "@") {
-				return errors.New("name the member by its guid: caddy lychgate members export has those of all members, and the log and /lychgate/members/behind on the admin API those of pending ones")
+				return errors.New("name the member by its guid: caddy lychgate members export has those of all members, and the log and /lychgate/pending on the admin API those of pending ones")
 			}
 			return fmt.Errorf("site %s has no member %s: write a guid, as caddy lychgate members export lists them", s.site, args[0])
 		}

@@ -97,7 +97,7 @@ func TestCommandsAnswerAboutTheNamedSite(t *testing.T) {
 		"integration add x --site daily --placeholder-domain x.invalid": {"", "Error: integration x: placeholder_domain goes with allow_duplicate_emails only: write that too, or take it out\n", 1},
 		"integration list --site nope":                                  {"", "Error: the configuration has no site nope, nor has the store: the configuration has daily, weekly\n", 1},
 		"members show x --site daily":                                   {"", "Error: site daily has no member x: write a guid, as caddy lychgate members export lists them\n", 1},
-		"members show jane@example.com --site daily":                    {"", "Error: name the member by its guid: caddy lychgate members export has those of all members, and the log and /lychgate/members/behind on the admin API those of pending ones\n", 1},
+		"members show jane@example.com --site daily":                    {"", "Error: name the member by its guid: caddy lychgate members export has those of all members, and the log and /lychgate/pending on the admin API those of pending ones\n", 1},
 		"members import --site daily":                                   {"", "Error: site daily has platform none, so there are no members to import\n", 1},
 		"members import --site weekly --config Caddyfile":               {"", "Error: site weekly has platform none, so there are no members to import\n", 1},
 	} {

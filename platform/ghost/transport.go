@@ -115,6 +115,23 @@ func (a api) wait(ctx context.Context) (done func(), err error) {
 	return func() { <-a.turn }, nil
 }
 
+// lateError is of a request whose time is up.
+type lateError struct{}
+
+var errLate error = lateError{}
+
+func (lateError) Error() string { return "it did not respond in time" }
+
+// Unwrap says that it is [context.DeadlineExceeded].
+func (lateError) Unwrap() error { return context.DeadlineExceeded }
+
+func inTime(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errLate
+	}
+	return err
+}
+
 // call sends a request to the Admin API and decodes its response into result,
 // unless that is nil.
 func (a api) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
@@ -216,6 +233,7 @@ func (a api) exchange(ctx context.Context, r request, as *url.URL) (response, er
 	}
 	defer done()
 	received, err := a.http.Do(sent)
+	err = inTime(err)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
@@ -230,5 +248,5 @@ func (a api) exchange(ctx context.Context, r request, as *url.URL) (response, er
 	if err == nil && len(body) > r.maxResponse {
 		err = fmt.Errorf("%w: it has more than %d KB", errTooLong, r.maxResponse>>10)
 	}
-	return response{received.StatusCode, received.Header, body}, err
+	return response{received.StatusCode, received.Header, body}, inTime(err)
 }
