@@ -78,7 +78,7 @@ func TestComposeUnderstandsBothFiles(t *testing.T) {
 			t.Errorf("%s: services with the image, and whether they build it (-want +got):\n%s", file, diff)
 		}
 		for name := range want { // one edge alone makes what all share
-			if dependency := project.Services[name].DependsOn["edge1"]; strings.TrimLeft(name, "edge") > "1" && dependency.Condition != types.ServiceConditionHealthy {
+			if dependency := project.Services[name].DependsOn["edge1"]; strings.TrimPrefix(name, "edge") > "1" && dependency.Condition != types.ServiceConditionHealthy {
 				t.Errorf("%s: %s starts when edge1 is %q, want %q", file, name, dependency.Condition, types.ServiceConditionHealthy)
 			}
 		}
