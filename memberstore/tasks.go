@@ -45,7 +45,7 @@ const (
 		WHERE guid = $1 AND lease_until <= $4 AND next_attempt <= $5 AND` + isPending + ` RETURNING ` + taskColumns
 	prolongTask = `UPDATE members SET lease_until = $3 WHERE guid = $1 AND lease_owner = $2`
 
-	makeDue         = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND` + isPending
+	makeDue         = `UPDATE members SET next_attempt = 0 WHERE site = $1 AND next_attempt > 0 AND` + isPending
 	countPending    = `SELECT count(*) FROM members WHERE site = $1 AND` + isPending
 	countAllPending = `SELECT site, count(*) FROM members WHERE` + isPending + ` GROUP BY site`
 	listRefused     = `SELECT site, guid, email, deleted, version, refused_at, 0, attempts, refused, '', 0
@@ -144,8 +144,11 @@ func (*Tasks) Settle(context.Context, work.Task, work.Result) (bool, error) { re
 
 // MakeDue is described at [work.Table].
 func (s *Tasks) MakeDue(ctx context.Context, site string) (map[string]int, error) {
-	n, err := database.Affected(s.db.Write.ExecContext(ctx, makeDue, site))
-	return map[string]int{outbox.Kind: int(n)}, database.Wrap("making members due", err)
+	counts, err := s.Count(ctx, site)
+	if err == nil && len(counts) > 0 {
+		_, err = s.db.Write.ExecContext(ctx, makeDue, site)
+	}
+	return counts, database.Wrap("making members due", err)
 }
 
 // Pending is described at [work.Table].

@@ -27,6 +27,7 @@ type Breaker struct {
 	isOpen     bool
 	isLogged   bool // that it has opened
 	isProbing  bool
+	isAsked    bool // to probe once more at once
 	openedAt   time.Time
 	failedAt   time.Time     // last
 	interval   time.Duration // from one probe to the next
@@ -92,13 +93,16 @@ func (b *Breaker) EndProbe(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isProbing, b.probeAt = false, now.Add(b.interval)
+	if b.isAsked {
+		b.isAsked, b.probeAt = false, now
+	}
 }
 
 // ProbeNow lets the next probe start at once.
 func (b *Breaker) ProbeNow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probeAt = time.Time{}
+	b.probeAt, b.isAsked = time.Time{}, b.isProbing
 }
 
 // Fail notes that an attempt had no response, and reports whether that opens the breaker. A

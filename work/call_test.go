@@ -232,3 +232,85 @@ func TestLeaseOfACallerThatWaited(t *testing.T) {
 		}
 	})
 }
+
+// failing fails once when it is asked for what is due.
+type failing struct {
+	Table
+	left atomic.Int64
+}
+
+func (f *failing) Due(ctx context.Context, site, kind string, by time.Time, most int) ([]Task, error) {
+	if f.left.Add(-1) >= 0 {
+		return nil, errors.New("connection reset")
+	}
+	return f.Table.Due(ctx, site, kind, by, most)
+}
+
+// An error of the store while a platform is to be probed ends no later probe.
+func TestProbeAfterAnErrorOfTheStore(t *testing.T) {
+	bubble(t, []string{"daily"}, func(*Kind) {}, func(b *bench) {
+		k := b.kind("posts", "daily")
+		table := &failing{Table: b.store}
+		k.Table = table
+		b.Handle(k)
+		_, breaker, _ := b.Queue.kind("daily", "posts")
+		for i := range MaxUnanswered {
+			breaker.Fail(strconv.Itoa(i), false, b.store.now())
+		}
+		table.left.Store(1)
+		b.add("daily", "posts", "1", false)
+		<-time.After(time.Minute)
+		if n := len(b.keys()); n != 1 || !breaker.IsClosed() {
+			t.Errorf("%d tasks are done, and the breaker is closed: %t, want the one, and it closed", n, breaker.IsClosed())
+		}
+	})
+}
+
+// However many callers of a site there are, those of another whose platform takes longer are not cut off.
+func TestCallersOfAnotherSite(t *testing.T) {
+	for _, takes := range []time.Duration{500 * time.Millisecond, 4500 * time.Millisecond} {
+		bubble(t, []string{"daily", "weekly"}, func(*Kind) {}, func(b *bench) {
+			var calls sync.WaitGroup
+			for i := range 60 {
+				calls.Go(func() { _ = b.call("daily", strconv.Itoa(i), pause(takes)) })
+			}
+			<-time.After(100 * time.Millisecond)
+			var cut atomic.Int64
+			for i := range 10 {
+				calls.Go(func() {
+					err := b.call("weekly", strconv.Itoa(i), func(ctx context.Context) {
+						pause(1500 * time.Millisecond)(ctx)
+						if ctx.Err() != nil {
+							cut.Add(1)
+						}
+					})
+					if err != nil {
+						cut.Add(1)
+					}
+				})
+			}
+			calls.Wait()
+			if n := cut.Load(); n > 0 {
+				t.Errorf("%d of 10 attempts were cut off beside 60 that take %s, want none", n, takes)
+			}
+		})
+	}
+}
+
+// What is pending is tried by a kind whose store answers, beside one whose does not.
+func TestOneTableThatFails(t *testing.T) {
+	bubble(t, []string{"daily"}, func(*Kind) {}, func(b *bench) {
+		b.Handle(Kind{Name: "bad", Table: broken{}, Platform: func(string) any { return nil }})
+		b.add("daily", "posts", "1", false)
+		<-time.After(2 * pollInterval)
+		if n := len(b.keys()); n != 1 {
+			t.Errorf("%d tasks are done, want the one", n)
+		}
+	})
+}
+
+type broken struct{ Table }
+
+func (broken) DueKinds(context.Context) ([]string, error) { return nil, errors.New("no such table") }
+
+func (broken) Purge(context.Context) error { return errors.New("no such table") }

@@ -107,6 +107,7 @@ type breaker struct {
 	Breaker
 	of    any          // the platform
 	slow  atomic.Int64 // attempts that take long now
+	spare atomic.Int64 // callers that came while the site had all quick slots
 	heard atomic.Int64 // when it was heard that it responds, in Unix milliseconds
 }
 
@@ -336,13 +337,22 @@ func (q *Queue) Call(ctx context.Context, t Task, timeout time.Duration, do func
 	}
 	if now := q.store.now(); t.Until.Sub(now) < LeaseTime-prolongInterval { // it took long to have a slot
 		t.Until = now.Add(LeaseTime)
-		if err := k.Table.Prolong(ctx, t, t.Until); err != nil {
+		bounded, cancel := context.WithDeadline(ctx, deadline)
+		err := k.Table.Prolong(bounded, t, t.Until)
+		cancel()
+		if err != nil {
 			slot.End()
 			return ErrBusy
 		}
 	}
 	of := k.Kind
-	of.Timeout, of.Do = time.Until(deadline), func(ctx context.Context, _ Task) Result { return do(ctx) }
+	of.Timeout = time.Until(deadline)
+	isLate := of.Timeout < timeout/2 // because of others, for which the platform is not to blame
+	of.Do = func(ctx context.Context, _ Task) Result {
+		r := do(ctx)
+		r.IsUnasked = r.IsUnasked || r.IsUnanswered && isLate
+		return r
+	}
 	b.in(slot, func(ctx context.Context) { _, _, err = q.attempt(ctx, of, b, t, waiter{}, "") })(context.WithoutCancel(ctx))
 	return err
 }
@@ -352,7 +362,7 @@ func (q *Queue) callSlot(ctx context.Context, site string, b *breaker, deadline 
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	for slow := false; b.IsClosed(); {
-		slow = slow || b.isSlow() || q.calls.HasAll(site)
+		slow = slow || b.isSlow() || q.calls.HasAll(site) && b.spare.Add(1)%2 == 0 // every other one
 		slot, err := q.calls.Acquire(waiting, site, slow)
 		if err != nil {
 			return nil, ErrBusy

@@ -272,6 +272,7 @@ func TestRefusedForGood(t *testing.T) {
 		}
 		b.pass(refusalRetention + 2*time.Hour)
 		b.purge(t.Context())
+		b.idle()
 		refused("a month later")
 	})
 }

@@ -71,12 +71,15 @@ func (q *Queue) purge(ctx context.Context) {
 		return
 	}
 	q.purged = q.store.now()
-	for _, table := range q.tables() {
-		_, err := within(ctx, func(ctx context.Context) (any, error) { return nil, table.Purge(ctx) })
-		if err != nil && ctx.Err() == nil {
-			q.logger.Error("cannot remove what is old", zap.Error(err))
+	q.working.Go(func() { // which may take longer than a look
+		ctx, cancel := context.WithTimeout(ctx, purgeInterval/2)
+		defer cancel()
+		for _, table := range q.tables() {
+			if err := table.Purge(ctx); err != nil && ctx.Err() == nil {
+				q.warn.Warn("", "cannot remove what is old", zap.Error(err))
+			}
 		}
-	}
+	})
 }
 
 // interval is the time until Run polls again.
@@ -114,39 +117,50 @@ func (q *Queue) DoDue(ctx context.Context) error {
 // startDue looks for what is due at all sites, and starts it.
 func (q *Queue) startDue(ctx context.Context) error {
 	defer q.forgetIdle()
+	var errs []error
 	for _, table := range q.tables() {
 		kinds, err := within(ctx, table.DueKinds)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		for _, k := range q.handled() {
 			k.isMore = k.isMore || k.Table == table && slices.Contains(kinds, k.Name)
 		}
 	}
 	for _, site := range q.toProbe() {
 		if err := q.probe(ctx, site); err != nil {
-			return err
+			errs = append(errs, err)
+			break
 		}
 	}
-	return q.goOn(ctx)
+	return errors.Join(append(errs, q.goOn(ctx))...)
 }
 
-// goOn starts what is due at sites that were woken, and then at others, as long as there are slots.
+// goOn starts what is due at sites that were woken, and then at others, as long as there are slots. What fails of one kind
+// keeps no other waiting.
 func (q *Queue) goOn(ctx context.Context) error {
 	q.isShort.Store(false)
+	errs := []error{q.startWoken(ctx)}
+	for _, k := range q.handled() {
+		errs = append(errs, q.feed(ctx, k))
+	}
+	return errors.Join(errs...)
+}
+
+// startWoken starts what is due at sites that were woken. After an error the others are looked at the next time.
+func (q *Queue) startWoken(ctx context.Context) error {
 	kinds := q.handled()
-	for site := range q.takeWoken() {
-		if err := q.probe(ctx, site); err != nil {
-			return err
-		}
+	woken := q.takeWoken()
+	for site := range woken {
+		delete(woken, site)
+		err := q.probe(ctx, site)
 		for _, k := range kinds {
-			if _, err := q.startSite(ctx, k, site); err != nil {
-				return err
+			if err == nil {
+				_, err = q.startSite(ctx, k, site)
 			}
 		}
-	}
-	for _, k := range kinds {
-		if err := q.feed(ctx, k); err != nil {
+		if err != nil {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			maps.Copy(q.woken, woken)
 			return err
 		}
 	}
@@ -203,6 +217,7 @@ type batch struct {
 	isAsked bool // the site was woken meanwhile
 	isOver  bool // no other task of it is to begin
 	didSome bool
+	yields  bool // to other sites, which have no slot
 }
 
 // startSite starts the due work of a kind at a site, within its bounds, unless its breaker is open. It reports whether there was
@@ -297,7 +312,9 @@ func (q *Queue) doBatch(k *handled, b *breaker, site string, of *batch, slot *li
 			didIt, goesOn := q.doDue(ctx, k, b, t)
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			of.didSome, of.isOver = of.didSome || didIt, of.isOver || !goesOn || q.ctx.Err() != nil
+			of.didSome = of.didSome || didIt
+			of.yields = of.yields || k.IsCheck && k.due.IsFull(false)
+			of.isOver = of.isOver || of.yields || !goesOn || q.ctx.Err() != nil
 		})(q.ctx)
 		k.slots.Release("")
 		if isLeft = q.isLeft(k, b, of); isLeft {
@@ -316,7 +333,7 @@ func (q *Queue) doBatch(k *handled, b *breaker, site string, of *batch, slot *li
 	if k.IsSerial {
 		q.serial.Release(serialKey(site, k.Name))
 	}
-	if of.isAsked || of.isFull && of.didSome || len(of.tasks) > 0 && !of.isOver {
+	if !of.yields && (of.isAsked || of.isFull && of.didSome || len(of.tasks) > 0 && !of.isOver) {
 		q.woken[site] = true
 		q.signal()
 	}
@@ -421,9 +438,13 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 	if err == nil && t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
 		b.Succeed()
 	}
-	if may, isProbe := b.Begin(q.store.now()); err != nil || !may || !isProbe {
+	if err != nil {
 		slot.End()
 		return err
+	}
+	if may, isProbe := b.Begin(q.store.now()); !may || !isProbe {
+		slot.End()
+		return nil
 	}
 	q.inSlot(slot, site, b, func(ctx context.Context) {
 		defer func() { b.EndProbe(q.store.now()) }()

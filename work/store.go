@@ -71,7 +71,7 @@ const (
 	countAll    = `SELECT site, kind, COUNT(*) FROM work WHERE` + isPending + ` GROUP BY site, kind`
 
 	// makeDue is also for checks that have failed.
-	makeDue = `UPDATE work SET due_at = $2 WHERE site = $1 AND due_at IS NOT NULL AND (since > 0 OR attempts > 0)`
+	makeDue = `UPDATE work SET due_at = $2 WHERE site = $1 AND due_at > $2 AND (since > 0 OR attempts > 0)`
 
 	checkTask = `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until, asked_by)
 		SELECT $1, $2, $3, '', CAST($4 AS BIGINT), 0, CAST($5 AS BIGINT), 0, '', '', 0, '' WHERE (SELECT COUNT(*) FROM work WHERE site = $1 AND kind = $2) < $6

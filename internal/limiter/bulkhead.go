@@ -31,10 +31,10 @@ type Slot struct {
 	timer *time.Timer
 }
 
-// NewBulkhead makes parts for so many calls at once. A key, such as a site, may have perKey of the quick part; 0 is no
-// bound. A call there takes limit at most; 0 is no limit.
+// NewBulkhead makes parts for so many calls at once, of which a key, such as a site, may have perKey in each; 0 is no
+// bound. A call in the quick part takes limit at most; 0 is no limit.
 func NewBulkhead(quick, slow, perKey int, limit time.Duration) *Bulkhead {
-	return &Bulkhead{limit: limit, quick: New(quick, perKey), slow: New(slow, 0)}
+	return &Bulkhead{limit: limit, quick: New(quick, perKey), slow: New(slow, perKey)}
 }
 
 func (b *Bulkhead) part(slow bool) *Limiter {
@@ -121,11 +121,11 @@ func (s *Slot) slowDown() {
 	s.bulkhead.quick.Release(s.key)
 }
 
-// tryMove takes a slot for a call that is under way, before those who wait to begin, whatever its key has.
+// tryMove takes a slot for a call that is under way, before those who wait to begin.
 func (l *Limiter) tryMove(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.taken >= l.total {
+	if l.taken >= l.total || l.of[key] >= l.perKey {
 		return false
 	}
 	l.take(key)

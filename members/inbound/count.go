@@ -78,6 +78,9 @@ func (s comparer) untilCount(isFirst bool) time.Duration {
 	if isFirst && interval > countInterval { // since first polls are not as far apart
 		interval = countInterval + time.Duration(s.spread*float64(interval))
 	}
+	if isFirst { // others come first
+		interval += max(0, s.lastFirst.Sub(s.Now()))
+	}
 	if s.Reconcile == 0 && (s.events() == nil || s.webhook.hasArrived.Load()) {
 		interval = max(interval, idleInterval)
 	}

@@ -53,12 +53,21 @@ func (s *Sync) Put(name string, put Site) {
 	added.removed, added.remove = context.WithCancel(context.Background())
 	s.mu.Lock()
 	old := s.sites[name]
-	s.lastFirst = s.lastFirst.Add(firstPollInterval)
-	if now := s.Now(); s.lastFirst.Before(now) {
-		s.lastFirst = now
+	if old != nil && !old.hasBegun.Load() { // it keeps its turn
+		added.firstAt = old.firstAt
+		added.isWanted.Store(old.isWanted.Load())
+	} else {
+		s.lastFirst = s.lastFirst.Add(firstPollInterval)
+		if now := s.Now(); s.lastFirst.Before(now) {
+			s.lastFirst = now
+		}
+		added.firstAt = s.lastFirst
+	}
+	if added.isWanted.Load() {
+		added.firstAt = s.Now()
 	}
 	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
-	added.counts = s.schedule.add(comparer{added}.countDue, s.lastFirst, s.counting) // begins the other
+	added.counts = s.schedule.add(comparer{added}.countDue, added.firstAt, s.counting) // begins the other
 	s.sites[name] = added
 	s.mu.Unlock()
 	if old != nil {

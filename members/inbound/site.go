@@ -84,6 +84,7 @@ type site struct {
 
 	hasBegun atomic.Bool // its platform was polled once
 	isWanted atomic.Bool // a program has asked for its members before that
+	firstAt  time.Time   // when that is due
 
 	webhooks *task // registers the webhook, and asks for changes
 	counts   *task // asks how many members there are

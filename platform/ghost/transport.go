@@ -126,7 +126,7 @@ func (lateError) Error() string { return "it did not respond in time" }
 func (lateError) Unwrap() error { return context.DeadlineExceeded }
 
 func inTime(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, platform.ErrNoEffect) {
 		return errLate
 	}
 	return err
@@ -233,7 +233,6 @@ func (a api) exchange(ctx context.Context, r request, as *url.URL) (response, er
 	}
 	defer done()
 	received, err := a.http.Do(sent)
-	err = inTime(err)
 	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		err = withURL.Err // the URL may have an email in it, which belongs into no log
 	}
@@ -241,7 +240,7 @@ func (a api) exchange(ctx context.Context, r request, as *url.URL) (response, er
 		err = platform.NoEffect(err)
 	}
 	if err != nil {
-		return response{}, err
+		return response{}, inTime(err)
 	}
 	defer received.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(received.Body, int64(r.maxResponse)+1))
