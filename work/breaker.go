@@ -1,10 +1,14 @@
 package work
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 )
 
 const (
@@ -73,19 +77,15 @@ func (b *Breaker) IsProbeDue(now time.Time) bool {
 	return b.isOpen && !b.isProbing && !now.Before(b.probeAt)
 }
 
-// Begin reports whether retries may start. If the breaker is open, this is for one probe,
-// until EndProbe.
-func (b *Breaker) Begin(now time.Time) (may, isProbe bool) {
+// Begin reports whether a probe may start, which lasts until EndProbe. If the breaker is closed there is nothing to probe.
+func (b *Breaker) Begin(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.isOpen {
-		return true, false
-	}
-	if b.isProbing || now.Before(b.probeAt) {
-		return false, false
+	if !b.isOpen || b.isProbing || now.Before(b.probeAt) {
+		return false
 	}
 	b.isProbing = true
-	return true, true
+	return true
 }
 
 // EndProbe lets the next probe start after the interval.
@@ -143,6 +143,38 @@ func (b *Breaker) NoteLogged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isLogged = b.isOpen
+}
+
+// breaker is the breaker of a site's platform.
+type breaker struct {
+	Breaker
+	of    any          // the platform
+	slow  atomic.Int64 // attempts that take long now
+	spare atomic.Int64 // callers that came while the site had all quick slots
+	heard atomic.Int64 // when it was heard that it responds, in Unix milliseconds
+}
+
+// isSlow reports whether the platform had no response lately, or an attempt takes long now.
+func (b *breaker) isSlow() bool { return b != nil && (b.slow.Load() > 0 || !b.IsFresh()) }
+
+// in has something done in a slot, which ends with it. The breaker may be nil.
+func (b *breaker) in(slot *limiter.Slot, do func(ctx context.Context)) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		var slowed atomic.Int64
+		ctx = slot.Begin(ctx, func() {
+			if b != nil {
+				slowed.Add(1)
+				b.slow.Add(1)
+			}
+		})
+		defer func() {
+			slot.End()
+			if b != nil {
+				b.slow.Add(-slowed.Load())
+			}
+		}()
+		do(ctx)
+	}
 }
 
 // maxBackoff bounds the time between two attempts: a platform that is back has all writes

@@ -1,0 +1,112 @@
+package work
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+)
+
+// This file finds out that a platform responds again.
+
+// toProbe lists the sites whose breaker is open, and whose platform is to be probed.
+func (q *Queue) toProbe() (sites []string) {
+	now := q.store.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for site, b := range q.breakers {
+		if b.IsProbeDue(now) {
+			sites = append(sites, site)
+		}
+	}
+	return sites
+}
+
+// probe tries one task of a site, due or not, if its breaker is open.
+func (q *Queue) probe(ctx context.Context, site string) error {
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	if b == nil || !b.IsProbeDue(q.store.now()) {
+		return nil
+	}
+	slot := q.due.TryAcquire(site, true)
+	if slot == nil {
+		return nil // until the next look
+	}
+	t, err := q.first(ctx, site)
+	if err == nil && t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
+		b.Succeed()
+	}
+	if err != nil {
+		slot.End()
+		return err
+	}
+	if !b.Begin(q.store.now()) {
+		slot.End()
+		return nil
+	}
+	q.inSlot(slot, site, b, func(ctx context.Context) {
+		defer func() { b.EndProbe(q.store.now()) }()
+		t.Holder = ""
+		_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
+	})
+	return nil
+}
+
+// first reads what is due first at a site of all that this process does, also if that is
+// later, the zero Task for nothing. An attempt that fails is due behind the others, so a
+// task that always fails keeps none of them from being the probe.
+func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
+	for _, k := range q.handled() {
+		if _, _, isServed := q.kind(site, k.Name); !isServed || k.IsCheck {
+			continue
+		}
+		tasks, err := within(ctx, func(ctx context.Context) ([]Task, error) {
+			return k.Table.Due(ctx, site, k.Name, q.store.now().Add(2*maxBackoff), 1)
+		})
+		if err != nil {
+			return Task{}, err
+		}
+		if len(tasks) > 0 && (first.Kind == "" || tasks[0].DueAt.Before(first.DueAt)) {
+			first = tasks[0]
+		}
+	}
+	return first, nil
+}
+
+// TryNow is MakeDue, also of a platform that does not respond.
+func (q *Queue) TryNow(ctx context.Context, site string) (map[string]int, error) {
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	if b != nil {
+		b.ProbeNow()
+	}
+	return q.MakeDue(ctx, site)
+}
+
+// Heard tells that the platform of a site responds to something else. If attempts have failed lately, all that is pending is tried at once.
+func (q *Queue) Heard(ctx context.Context, site string) {
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	at := q.store.now()
+	if b == nil || b.IsOver(at) {
+		return
+	}
+	now, before := at.UnixMilli(), b.heard.Load()
+	if now-before < heardInterval.Milliseconds() || !b.heard.CompareAndSwap(before, now) {
+		return
+	}
+	if _, err := q.TryNow(ctx, site); err != nil {
+		q.logger.Debug("cannot make pending work due", zap.Error(err)) // each is due later
+	}
+}
+
+// IsPaused reports whether the breaker of a site is open.
+func (q *Queue) IsPaused(site string) bool {
+	q.mu.Lock()
+	b := q.breakers[site]
+	q.mu.Unlock()
+	return b != nil && !b.IsClosed()
+}
