@@ -123,6 +123,7 @@ func pendingAt(ctx context.Context, queue *work.Queue, site string, most int) (p
 	maps.Copy(found.Pending, counts)
 	found.Items = append(found.Items, itemsOf(queue, tasks)...)
 	if since, isPaused := queue.Paused()[site]; isPaused {
+		since = since.Truncate(time.Millisecond)
 		found.PausedSince = &since
 	}
 	refused, err := queue.Refused(ctx, site, most)
