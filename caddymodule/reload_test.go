@@ -37,7 +37,7 @@ func TestReloadsLoseNothing(t *testing.T) {
 					return
 				default:
 				}
-				reader := fmt.Sprintf("10.%d.%d.%d", worker, n/250, n%250)
+				reader := fmt.Sprintf("%d.%d.%d.%d", 10+worker, n>>16&255, n>>8&255, n&255)
 				got, err := sendAgain(e, "GET", "/ghost/inbox-provider?domain=workspace.example", "", "X-Forwarded-For", reader)
 				if err != nil || got.Status != 200 || got.Body != `{"provider":"gmail"}` {
 					t.Errorf("request %d: %v, %v", n, got, err)

@@ -12,12 +12,16 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// socket is where an edge listens. The test holds it, and Caddy is handed it anew
-// with each configuration, as by systemd: a socket that Caddy opens itself is
-// opened anew at each reload, and the kernel then resets the connections that
-// wait to be accepted at the old one.
+// socket is where an edge listens. The test holds it, and each configuration of
+// Caddy takes connections from it, as if systemd had handed it over: a socket that
+// Caddy opens itself is opened anew at each reload, and the kernel then resets the
+// connections that wait to be accepted at the old one.
+//
+// No file descriptor is handed out: net.FileListener makes the socket block for a
+// moment, for all that share it, and who accepts in that moment never ends.
 type socket struct {
-	listener *net.TCPListener
+	listener net.Listener
+	accepted chan net.Conn
 
 	mu     sync.Mutex
 	handed map[*handedSocket]bool // those that Caddy has not closed
@@ -25,7 +29,6 @@ type socket struct {
 
 // handedSocket is what one configuration of Caddy listens at.
 type handedSocket struct {
-	net.Listener
 	socket *socket
 	once   sync.Once
 	closed chan struct{}
@@ -40,7 +43,7 @@ func init() {
 		if !ok {
 			return nil, fmt.Errorf("no edge listens at port %s", port)
 		}
-		return s.(*socket).hand()
+		return s.(*socket).hand(), nil
 	})
 }
 
@@ -51,43 +54,67 @@ func newSocket(t testing.TB) (s *socket, port string) {
 	if err != nil {
 		t.Fatalf("net.Listen: %v", err)
 	}
-	s = &socket{listener: listener.(*net.TCPListener), handed: make(map[*handedSocket]bool)}
+	s = &socket{listener: listener, accepted: make(chan net.Conn), handed: make(map[*handedSocket]bool)}
 	_, port, _ = net.SplitHostPort(listener.Addr().String())
 	sockets.Store(port, s)
+	ended := make(chan struct{})
+	var accepting sync.WaitGroup
+	accepting.Go(func() { s.accept(ended) })
 	t.Cleanup(func() {
 		sockets.Delete(port)
 		listener.Close()
+		close(ended)
+		accepting.Wait()
 	})
 	return s, port
 }
 
-func (s *socket) hand() (net.Listener, error) {
-	file, err := s.listener.File()
-	if err != nil {
-		return nil, err
+// accept accepts connections until the socket is closed. A connection that nobody
+// takes is closed with it.
+func (s *socket) accept(ended <-chan struct{}) {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case s.accepted <- conn:
+		case <-ended:
+			conn.Close()
+		}
 	}
-	defer file.Close()
-	listener, err := net.FileListener(file)
-	if err != nil {
-		return nil, err
-	}
-	h := &handedSocket{Listener: listener, socket: s, closed: make(chan struct{})}
+}
+
+func (s *socket) hand() *handedSocket {
+	h := &handedSocket{socket: s, closed: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handed[h] = true
-	return h, nil
+	return h
 }
 
-// Close closes what was handed out. The socket itself stays open.
+// Accept returns the next connection that no other configuration has taken.
+func (h *handedSocket) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.socket.accepted:
+		return conn, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr returns the socket's address.
+func (h *handedSocket) Addr() net.Addr { return h.socket.listener.Addr() }
+
+// Close ends Accept. The socket itself stays open.
 func (h *handedSocket) Close() error {
-	err := h.Listener.Close()
 	h.once.Do(func() {
 		h.socket.mu.Lock()
 		delete(h.socket.handed, h)
 		h.socket.mu.Unlock()
 		close(h.closed)
 	})
-	return err
+	return nil
 }
 
 // replace runs load, which has Caddy go over to another configuration, and waits
