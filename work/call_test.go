@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -215,11 +216,22 @@ func TestRetriesComeInTime(t *testing.T) {
 	})
 }
 
+// What a process did when it was killed is done five seconds later by the process that is started in its place.
+func TestKilledProcessIsReplaced(t *testing.T) {
+	bubble(t, []string{"daily"}, func(*Kind) {}, func(b *bench) {
+		<-time.After(2 * time.Second) // since the process was started in its place
+		b.add("daily", "posts", "1", true)
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		b.wantLeft("after five seconds")
+	})
+}
+
 // A caller that waited long for its slot keeps its lease meanwhile.
 func TestLeaseOfACallerThatWaited(t *testing.T) {
 	bubble(t, []string{"daily"}, func(*Kind) {}, func(b *bench) {
 		task := b.add("daily", "posts", "1", true)
-		<-time.After(4 * time.Second)
+		<-time.After(LeaseTime - time.Second)
 		err := b.Call(b.t.Context(), task, 5*time.Second, func(ctx context.Context) Result {
 			pause(5*time.Second - time.Millisecond)(ctx)
 			if _, err := b.store.Lease(context.WithoutCancel(ctx), task, true); !errors.Is(err, ErrHeld) {

@@ -24,7 +24,7 @@ const (
 
 	// The lease of an attempt is prolonged every prolongInterval. An attempt is canceled
 	// leaseMargin before the lease is over, so that nothing more is sent then.
-	prolongInterval = 2 * time.Second
+	prolongInterval = time.Second
 	leaseMargin     = time.Second
 
 	// settleTimeout bounds how long it takes to note what became of an attempt.
@@ -35,7 +35,8 @@ const (
 	holdInterval = 50 * time.Millisecond
 
 	// pollInterval is how often Run polls for what is due, and troubledInterval how often while a platform does not
-	// respond, and until troubledTime after the last failure: backoffs are short then.
+	// respond, and until troubledTime after the last failure, since backoffs are short then, and after its start: leases
+	// of a process that was killed run out.
 	pollInterval, troubledInterval, troubledTime = 5 * time.Second, time.Second, 30 * time.Second
 
 	// Attempts that nobody waits for: so many at once at platforms that respond in slowDue, and at others; of a site
@@ -67,19 +68,19 @@ const (
 // Queue does the work of all sites of a process. It may be used by many goroutines at once.
 // It needs Run.
 type Queue struct {
-	store   *store
-	logger  *zap.Logger
-	warn    *warnings.Log
-	calls   *limiter.Bulkhead // attempts that callers wait for
-	due     *limiter.Bulkhead // others
-	checks  *limiter.Bulkhead // likewise of kinds with IsCheck, so that these keep nothing that is pending waiting
-	serial  *limiter.Limiter  // one slot for each site and kind that is serial
-	wake    chan struct{}
-	isShort atomic.Bool     // of slots: Run goes on when one is free
-	ctx     context.Context // of attempts, until Run ends
-	cancel  context.CancelFunc
-	working sync.WaitGroup // on batches
-	purged  time.Time
+	store         *store
+	logger        *zap.Logger
+	warn          *warnings.Log
+	calls         *limiter.Bulkhead // attempts that callers wait for
+	due           *limiter.Bulkhead // others
+	checks        *limiter.Bulkhead // likewise of kinds with IsCheck, so that these keep nothing that is pending waiting
+	serial        *limiter.Limiter  // one slot for each site and kind that is serial
+	wake          chan struct{}
+	isShort       atomic.Bool     // of slots: Run goes on when one is free
+	ctx           context.Context // of attempts, until Run ends
+	cancel        context.CancelFunc
+	working       sync.WaitGroup // on batches
+	began, purged time.Time
 
 	mu       sync.Mutex
 	kinds    map[string]*handled

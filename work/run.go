@@ -16,6 +16,7 @@ import (
 // Run does what is due, until ctx is done. It returns when nothing is under way any more.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.end()
+	q.began = q.store.now()
 	var polled time.Time
 	var took time.Duration    // of the last poll
 	timer := time.NewTimer(1) // as timers of 0 in a bubble of testing/synctest crash Go 1.26's race detector
@@ -85,6 +86,9 @@ func (q *Queue) interval() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.store.now()
+	if now.Sub(q.began) < troubledTime {
+		return troubledInterval
+	}
 	for _, b := range q.breakers {
 		if b.HasFailed(now, troubledTime) {
 			return troubledInterval

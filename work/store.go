@@ -23,8 +23,8 @@ var Schema = database.Schema{Name: "work", Files: migrations, Sites: []string{"w
 
 const (
 	// LeaseTime is how long a process has a task whose lease it does not prolong: how long a
-	// killed process delays its work, at most.
-	LeaseTime = 8 * time.Second
+	// killed process delays its work, at most. Its next look is one second after that at the latest.
+	LeaseTime = 4 * time.Second
 
 	// firstBackoff is how long after the first failed attempt the next one is due.
 	firstBackoff = 2 * time.Second
