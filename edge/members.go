@@ -145,7 +145,6 @@ func (s *Members) begin(ctx context.Context, db *database.DB, run func(func(cont
 	for name, site := range s.sites.served.byName {
 		site.members.Store(serving.open(site, s.declared[name]))
 	}
-	run(serving.inbound.Run)
 	run(serving.uses.Run)
 	s.serving.Store(serving)
 	return nil

@@ -50,6 +50,10 @@ const (
 	// MaxChecks is how many checks are done at once, at platforms that hang or not; of a site checksOfSite.
 	MaxChecks, checksOfSite = 48, 4
 
+	// MaxPolls is how many checks with IsPoll are done at once, maxSlowPolls of them at platforms that do not respond in slowPoll. It
+	// lets 200 platforms a second be polled that respond within 60 ms three times, though one of 50 hangs.
+	MaxPolls, maxSlowPolls, slowPoll = 80, 32, time.Second
+
 	// maxPages is how many pages of sites with due work are read at once.
 	maxPages = 4
 
@@ -74,6 +78,7 @@ type Queue struct {
 	calls         *limiter.Bulkhead // attempts that callers wait for
 	due           *limiter.Bulkhead // others
 	checks        *limiter.Bulkhead // likewise of kinds with IsCheck, so that these keep nothing that is pending waiting
+	polls         *limiter.Bulkhead // likewise with IsPoll
 	serial        *limiter.Limiter  // one slot for each site and kind that is serial
 	wake          chan struct{}
 	isShort       atomic.Bool     // of slots: Run goes on when one is free
@@ -113,8 +118,8 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 	q := &Queue{
 		store: &store{db, now}, logger: logger, warn: warnings.New(logger, now), serial: limiter.New(0, 1),
 		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, callsOfSite, slowCall), due: limiter.NewBulkhead(maxDue, maxSlowDue, dueOfSite, slowDue),
-		checks: limiter.NewBulkhead(MaxChecks, 0, checksOfSite, 0),
-		wake:   make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
+		checks: limiter.NewBulkhead(MaxChecks, 0, checksOfSite, 0), polls: limiter.NewBulkhead(MaxPolls-maxSlowPolls, maxSlowPolls, 0, slowPoll),
+		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q, nil
@@ -125,7 +130,10 @@ func (q *Queue) Handle(k Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	of := q.due
-	if k.IsCheck {
+	switch {
+	case k.IsPoll:
+		of = q.polls
+	case k.IsCheck:
 		of = q.checks
 	}
 	if k.Table == nil {

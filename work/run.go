@@ -46,6 +46,7 @@ func (q *Queue) end() {
 	q.cancel()
 	q.due.Close()
 	q.checks.Close()
+	q.polls.Close()
 	q.working.Wait()
 	q.calls.Wait() // those who call have their attempt
 }
@@ -55,6 +56,7 @@ func (q *Queue) wait() {
 	q.working.Wait()
 	q.due.Wait()
 	q.checks.Wait()
+	q.polls.Wait()
 }
 
 // within bounds how long the store is asked.

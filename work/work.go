@@ -54,6 +54,9 @@ type Kind struct {
 
 	// IsCheck means that nothing of it is pending: the platform is only asked ([Queue.Check]).
 	IsCheck bool
+
+	// IsPoll means that it is a check that asks for little, so that many are done at once.
+	IsPoll bool
 }
 
 // Task is the work for one key of a site.

@@ -197,12 +197,10 @@ func (s comparer) compare(ctx context.Context, key string) (work.Result, error) 
 		if s.isOver.Load() || !s.Now().Before(end) { // for the site that is in place of this one, or for others
 			return work.Result{Outcome: work.Later, At: s.Now()}, nil
 		}
-		var step Compared
-		err := s.call(ctx, func(ctx context.Context) (err error) {
-			step, err = s.step(ctx, w)
-			return err
-		})
+		begin := s.Now()
+		step, err := s.step(ctx, w)
 		if err != nil {
+			s.judge(ctx, err, begin)
 			return work.Result{}, err
 		}
 		c.LastID, c.Surplus = w.at.after, c.Surplus+len(step.Skipped)

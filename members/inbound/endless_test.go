@@ -79,7 +79,7 @@ func TestCatchUpOnMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &other{idle: newIdle(), changed: test.changed}
 			s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
-			s.Put("daily", inbound.Site{Platform: &listed{members: test.listed}, WebhookURL: "https://edge/webhooks"})
+			s.Put("daily", inbound.Site{Platform: &listed{empty: empty{platforms: newPlatforms()}, members: test.listed}, WebhookURL: "https://edge/webhooks"})
 			if err := s.CatchUpSince(t.Context(), "daily", time.Now()); err != nil {
 				t.Fatalf("CatchUpSince: %v", err)
 			}

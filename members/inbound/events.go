@@ -27,7 +27,7 @@ const (
 	maxEvents = 10_000
 )
 
-// handle has members of events refreshed, and all members compared.
+// handle has platforms polled, members of events refreshed, and all members compared.
 func (s *Sync) handle(queue *work.Queue) {
 	of := func(site string) any {
 		if found, ok := s.find(site); ok && !found.isSilent.Load() {
@@ -35,6 +35,13 @@ func (s *Sync) handle(queue *work.Queue) {
 		}
 		return nil
 	}
+	there := func(site string) any {
+		if found, ok := s.find(site); ok {
+			return found.Platform
+		}
+		return nil
+	}
+	queue.Handle(work.Kind{Name: Polls, Timeout: pollTimeout, IsCheck: true, IsPoll: true, Table: s.polls, Platform: there, Do: s.pollDue})
 	queue.Handle(work.Kind{Name: refreshes, Timeout: members.StoreTimeout + 2*s.Timeout, IsCheck: true, Platform: of, Do: s.refreshDue})
 	queue.Handle(work.Kind{Name: comparisons, Timeout: compareTimeout, IsCheck: true, IsSerial: true, Most: maxComparisons, Platform: of, Do: s.compareDue})
 }

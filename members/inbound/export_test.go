@@ -3,6 +3,8 @@ package inbound
 import (
 	"context"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // The tests check these values, and call these steps one at a time.
@@ -17,8 +19,8 @@ const (
 	RegistrationTTL = registrationTTL
 	ClaimTimeout    = claimTimeout
 	CatchUpInterval = catchUpInterval
-	MaxCalls        = maxCalls
-	MaxAtOnce       = maxCalls + maxSlowCalls + maxPolls + maxSlowPolls + maxCounts + maxSlowCounts
+	MaxAtOnce       = maxComparisons + work.MaxPolls
+	MaxComparisons  = maxComparisons
 )
 
 // CompareIfDue does what is due of a site's comparisons, and the other work that is due.
@@ -42,13 +44,11 @@ func (s *Sync) Register(ctx context.Context, site string) error {
 }
 
 func (s *Sync) CatchUp(ctx context.Context, site string) error {
-	s.site(site).webhook.until = catchUpTurn
 	_, err := s.site(site).catchUp(ctx)
 	return err
 }
 
 func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) error {
-	s.site(site).webhook.until = maxCatchUpTime
 	_, err := s.site(site).catchUpOn(ctx, &changes{since: since, at: startPaging("")})
 	return err
 }
@@ -59,6 +59,3 @@ func (s *Sync) site(name string) *site {
 	found, _ := s.find(name)
 	return found
 }
-
-// Doing counts the tasks that are running.
-func (s *Sync) Doing() int { return int(s.schedule.doing.Load()) }

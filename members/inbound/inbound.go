@@ -16,10 +16,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/warnings"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // New makes a Sync.
@@ -31,10 +31,7 @@ func New(cfg Config) *Sync {
 		cfg.Now = time.Now
 	}
 	s := &Sync{
-		Config: cfg, schedule: newSchedule(cfg.Now), warnings: warnings.New(cfg.Logger, cfg.Now), sites: make(map[string]*site),
-		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, 0, slowCall), polls: limiter.NewBulkhead(maxPolls, maxSlowPolls, 0, slowCall),
-		counting: limiter.NewBulkhead(maxCounts, maxSlowCounts, 0, slowCount),
-		polling:  limiter.NewBulkhead(maxBegun, 0, 0, 0),
+		Config: cfg, warnings: warnings.New(cfg.Logger, cfg.Now), polls: work.NewRecurring(Polls, cfg.Now), sites: make(map[string]*site),
 	}
 	if cfg.Work != nil {
 		s.handle(cfg.Work)
@@ -66,8 +63,7 @@ func (s *Sync) Put(name string, put Site) {
 	if added.isWanted.Load() {
 		added.firstAt = s.Now()
 	}
-	added.webhooks = s.schedule.add(added.checkWebhook, time.Time{}, s.polling)
-	added.counts = s.schedule.add(comparer{added}.countDue, added.firstAt, s.counting) // begins the other
+	s.polls.Put(name, added.firstAt)
 	s.sites[name] = added
 	s.mu.Unlock()
 	if old != nil {
@@ -82,25 +78,18 @@ func (s *Sync) Remove(name string) {
 	delete(s.sites, name)
 	s.mu.Unlock()
 	if old != nil {
+		s.polls.Remove(name)
 		old.end(true)
 	}
 }
 
-// end lets no task of the site begin any more.
+// end lets nothing be done for the site any more.
 func (s *site) end(cutOff bool) {
 	s.isOver.Store(true)
 	s.noteFailing(false)
 	if cutOff {
 		s.remove()
 	}
-	for _, t := range []*task{s.webhooks, s.counts} {
-		t.finish(cutOff)
-	}
-}
-
-// Run keeps the sites in sync until ctx is done.
-func (s *Sync) Run(ctx context.Context) {
-	s.schedule.run(ctx)
 }
 
 // ChangesInBulk reports whether a request to a site's platform, if it succeeds, makes

@@ -270,7 +270,7 @@ func TestManyIdleSites(t *testing.T) {
 	many(t, sites, 6*time.Hour, nil, func(_ *inbound.Sync, store *idle, c *platforms) {
 		begin := time.Now()
 		<-time.After(time.Minute)
-		if n, most := len(c.at("list", all)), inbound.MaxCalls*60*20; n > most { // of 50 ms each
+		if n, most := len(c.at("list", all)), inbound.MaxComparisons*60*20; n > most { // of 50 ms each
 			t.Errorf("%d sites are compared in the first minute, want %d at most", n, most)
 		}
 		<-time.After(9 * time.Minute)
@@ -289,7 +289,7 @@ func TestManyIdleSites(t *testing.T) {
 		if n := store.count(); n > 20*60/4 {
 			t.Errorf("%d queries in 20 minutes", n)
 		}
-		if n := c.count("count"); n > 20*60*101 || n < 20*60*99 {
+		if n := c.count("count"); n > 20*60*101 || n < 20*60*90 {
 			t.Errorf("members are counted %d times in 20 minutes", n)
 		}
 		if n := runtime.NumGoroutine(); n > 100 {

@@ -1,10 +1,6 @@
 package inbound
 
-import (
-	"errors"
-
-	"github.com/lychgate/caddy-lychgate/platform"
-)
+import "errors"
 
 // ErrListRepeats means that the platform's list of members has no end: it came to
 // a page that it had before. That is so if the platform, or something in front of
@@ -24,9 +20,6 @@ type paging struct {
 }
 
 func startPaging(after string) *paging { return &paging{after: after, mark: after, limit: 1} }
-
-// next goes on behind a page, which is not empty. Errors: ErrListRepeats.
-func (p *paging) next(page []platform.Member) error { return p.to(page[len(page)-1].ID) }
 
 // to goes on behind the member with an ID. Errors: ErrListRepeats.
 func (p *paging) to(id string) error {

@@ -72,10 +72,10 @@ func TestListRepeatsIsLogged(t *testing.T) {
 		cancel()
 	})), zapcore.WarnLevel))
 	sync := inbound.New(inbound.Config{
-		Store: b.Store, Logger: logger, Timeout: time.Second,
+		Store: b.Store, Logger: logger, Timeout: time.Second, Work: b.Work, Now: b.Clock,
 		Sites: map[string]inbound.Site{membertest.Site: {Platform: carousel{b.Platform, 1, 1, new(int)}, WebhookURL: "https://edge/webhooks"}},
 	})
-	sync.Run(ctx)
+	sync.Work.Run(ctx)
 	want := `{"msg":"cannot get changes from platform, they may be seen late","site":"daily","problem":"` + inbound.ErrListRepeats.Error() + `"}` + "\n"
 	if logged != want {
 		t.Errorf("logged %q, want %q", logged, want)

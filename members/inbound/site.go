@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/internal/warnings"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -37,7 +36,7 @@ type Config struct {
 	Sites  map[string]Site // by name, those that there are at first
 	Logger *zap.Logger
 
-	// Work refreshes members of whom webhook events have told, and compares all. Nil for a Sync that does not run.
+	// Work polls platforms, refreshes members of whom webhook events have told, and compares all. Nil for a Sync that does not run.
 	Work *work.Queue
 
 	// Timeout bounds how long a caller waits for the platform. Default: 5
@@ -55,17 +54,12 @@ type Config struct {
 }
 
 // Sync is the inbound sync of several sites, which are added, changed and removed
-// while it runs. It may be used by many goroutines at once. Run has to run for
+// while it runs. It may be used by many goroutines at once. Config.Work has to run for
 // changes to be seen.
 type Sync struct {
 	Config
-	schedule *schedule
 	warnings *warnings.Log
-
-	calls    *limiter.Bulkhead // what is done at platforms, but for counts, polls and the refreshes of events
-	polls    *limiter.Bulkhead // what asks platforms for little, such as a page of changes
-	counting *limiter.Bulkhead
-	polling  *limiter.Bulkhead // tasks webhooks that have begun
+	polls    *work.Recurring
 
 	mu    sync.RWMutex
 	sites map[string]*site
@@ -86,18 +80,15 @@ type site struct {
 	isWanted atomic.Bool // a program has asked for its members before that
 	firstAt  time.Time   // when that is due
 
-	webhooks *task // registers the webhook, and asks for changes
-	counts   *task // asks how many members there are
-
-	// isSilent means that the platform had no response for long. Then the task counts
-	// alone asks it, until it responds.
+	// isSilent means that the platform had no response for long. Then polls
+	// alone ask it, until it responds.
 	isSilent atomic.Bool
 
 	isFailing atomic.Bool               // its last count failed
 	spread    float64                   // from 0 to 1, so that what recurs does not come at once for all sites
-	count     counting                  // by the task counts
+	count     counting                  // by the poll
 	applied   applied                   // by the comparison
-	webhook   registered                // by the task webhooks
+	webhook   registered                // by the poll
 	isPlanned atomic.Bool               // that members are compared from time to time
 	isOwed    atomic.Bool               // a comparison that could not be stored
 	laterAt   atomic.Pointer[time.Time] // when the comparison is due that strangers have caused
@@ -180,13 +171,11 @@ type registered struct {
 	catchUp  time.Time // when it is to be asked for changes
 	caughtUp bool      // since the site was added
 
-	hasArrived atomic.Bool                     // an event, at this process
-	changed    atomic.Pointer[platform.Member] // the one that a count has seen to be changed since the last one, nil for none
-	unheard    atomic.Pointer[time.Time]       // since when it is known that no event comes, nil if it is not
-	missed     int                             // how often there were changes of which no event came, in a row
+	hasArrived atomic.Bool               // an event, at this process
+	changed    *platform.Member          // the one that a count has seen to be changed since the last one, nil for none
+	unheard    atomic.Pointer[time.Time] // since when it is known that no event comes, nil if it is not
+	missed     int                       // how often there were changes of which no event came, in a row
 
 	changes *changes      // those that are asked for, nil if they are not
-	took    time.Duration // by the platform, since the registration or the changes were due
-	until   time.Duration // what took is when others have their turn
 	pause   time.Duration // before the next attempt, after one that took long and failed
 }

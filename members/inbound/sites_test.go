@@ -14,6 +14,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/membertest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
+	"github.com/lychgate/caddy-lychgate/internal/test/worktest"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/members/inbound"
 	"github.com/lychgate/caddy-lychgate/platform"
@@ -25,10 +26,7 @@ func start(t *testing.T, s *inbound.Sync) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var working sync.WaitGroup
-		defer working.Wait()
-		working.Go(func() { s.Work.Run(ctx) })
-		s.Run(ctx)
+		s.Work.Run(ctx)
 	}()
 	return func() {
 		cancel()
@@ -68,7 +66,7 @@ func known(b *membertest.Bench, emails ...string) {
 func TestPutAndRemove(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
-	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop(), Work: b.Work})
+	sync := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop(), Work: b.Work, Now: b.Clock})
 	stop := start(t, sync)
 	defer stop()
 	if err := send(sync, membertest.Site, "p-1"); !errors.Is(err, inbound.ErrGone) {
@@ -98,20 +96,24 @@ func TestPutAndRemove(t *testing.T) {
 func TestRemoveCutsOff(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	endless := platformtest.New()
-	begun, _ := endless.Hold("list")
+	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+	endless.Before = func(ctx context.Context, call string) error {
+		if call != "list" {
+			return nil
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return ctx.Err()
+	}
 	sync := inbound.New(inbound.Config{
-		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour, Work: b.Work,
+		Store: b.Store, Logger: zap.NewNop(), Timeout: time.Hour, Work: b.Work, Now: b.Clock,
 		Sites: map[string]inbound.Site{membertest.Site: {Platform: endless, Reconcile: time.Hour}},
 	})
 	stop := start(t, sync)
 	<-begun
 	sync.Remove(membertest.Site)
-	wait.Until(t, func() string {
-		if n := sync.Doing(); n > 0 {
-			return fmt.Sprintf("%d tasks are being done", n)
-		}
-		return ""
-	})
+	<-ended
 	stop()
 }
 
@@ -119,7 +121,7 @@ func TestRemoveCutsOff(t *testing.T) {
 func TestSitesChangeWhileRunning(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))
 	b.Platform.EditMember("p-1", func(m *platform.Member) { m.Email, m.Status = "jane@example.com", "free" })
-	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop(), Work: b.Work})
+	s := inbound.New(inbound.Config{Store: b.Store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
 	site := inbound.Site{Platform: b.Platform, WebhookURL: "https://edge/webhooks", Reconcile: time.Hour}
 	var changing sync.WaitGroup
 	var stop func()

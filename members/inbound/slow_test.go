@@ -70,10 +70,10 @@ func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
 		platform slow
 		most     int // requests of one of them in an hour
 	}{
-		"a list that is long":        {slow{pages: 98}, 20},
+		"a list that is long":        {slow{pages: 98}, 40},
 		"a list that ends in errors": {slow{pages: 10}, 60},
-		"a list that fails":          {slow{pages: 1}, 10},
-		"no registration":            {slow{refuses: true}, 10},
+		"a list that fails":          {slow{pages: 1}, 12},
+		"no registration":            {slow{refuses: true}, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

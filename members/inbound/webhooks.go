@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -39,59 +37,45 @@ const (
 	maxCatchUp, maxCatchUpPages = 1000, 100
 
 	// catchUpTurn is how long the platform is asked before other sites have their turn, and maxCatchUpTime
-	// is maxCatchUp in time. Waiting for slots does not count: it is longest when comparisons are slow,
-	// which would then be more.
+	// is maxCatchUp in time.
 	catchUpTurn, maxCatchUpTime = 5 * time.Second, time.Minute
 )
 
 // checkWebhook has the platform send webhook events, and catches up on what was
-// changed while it did not.
-func (s *site) checkWebhook(ctx context.Context) (next, rest time.Duration) {
-	source := s.events()
-	if source == nil || s.isSilent.Load() { // or until the platform responds
-		return 0, 0
+// changed while it did not. It returns when it is to be called again.
+func (s *site) checkWebhook(ctx context.Context, source platform.EventSource) time.Time {
+	begin := s.Now()
+	w := &s.webhook
+	isDue := !begin.Before(w.next)
+	if !isDue && w.changed == nil && begin.Before(w.catchUp) {
+		return earlier(w.next, w.catchUp)
 	}
-	if s.webhook.changes == nil {
-		s.webhook.took = 0
-	}
-	s.webhook.until = s.webhook.took + catchUpTurn
 	var isLeft bool
 	var err error
-	if !s.Now().Before(s.webhook.next) {
-		err = s.timed(ctx, s.polls, func(ctx context.Context) error { return s.register(ctx, source) })
+	if isDue {
+		err = s.register(ctx, source)
 	}
-	if err == nil && (s.webhook.changed.Load() != nil || !s.Now().Before(s.webhook.catchUp)) {
+	if err == nil && (w.changed != nil || !begin.Before(w.catchUp)) {
 		isLeft, err = s.catchUp(ctx)
 	}
 	if err != nil {
+		s.judge(ctx, err, begin)
 		if !s.isOver.Load() && !isEnding(ctx) {
 			s.warnings.Warn(s.name, "cannot get changes from platform, they may be seen late", zap.String("problem", members.ForLog(err)))
 		}
-		return s.webhook.retry()
+		pause := webhookInterval
+		if s.Now().Sub(begin) >= silence {
+			w.pause = min(max(2*w.pause, webhookInterval), catchUpInterval)
+			pause = w.pause
+		}
+		w.next, w.catchUp = s.Now().Add(pause), s.Now().Add(pause)
+		return w.next
 	}
 	if isLeft {
-		return time.Millisecond, 0
+		return s.Now()
 	}
-	s.webhook.pause = 0
-	return max(first(s.webhook.next, s.webhook.catchUp).Sub(s.Now()), time.Second), 0
-}
-
-// retry says when what has failed is tried again.
-func (r *registered) retry() (next, rest time.Duration) {
-	if r.took < silence {
-		return webhookInterval, 0
-	}
-	r.pause = min(max(2*r.pause, webhookInterval), catchUpInterval)
-	return r.pause, r.pause // whatever the platform responds to meanwhile
-}
-
-// timed is callIn, and counts the time that the call takes.
-func (s *site) timed(ctx context.Context, slots *limiter.Bulkhead, do func(context.Context) error) error {
-	return s.callIn(ctx, slots, func(ctx context.Context) error {
-		begin := s.Now()
-		defer func() { s.webhook.took += s.Now().Sub(begin) }()
-		return do(ctx)
-	})
+	w.pause = 0
+	return earlier(w.next, w.catchUp)
 }
 
 // register registers the webhook if that is due, and no other process does.
@@ -145,6 +129,7 @@ type changes struct {
 	began, since time.Time
 	at           *paging
 	pages        int
+	took         time.Duration
 	refreshed    int  // members
 	isMissed     bool // a count has seen one of which no event seems to have come
 }
@@ -164,12 +149,12 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 	}
 	c := s.webhook.changes
 	isMissed := c != nil && c.isMissed
-	if changed := s.webhook.changed.Swap(nil); changed != nil && !isMissed {
+	if changed := s.webhook.changed; changed != nil && !isMissed {
 		if isMissed, err = s.isMissed(ctx, *changed); err != nil {
-			s.webhook.changed.CompareAndSwap(nil, changed)
 			return false, err
 		}
 	}
+	s.webhook.changed = nil
 	if !isMissed && s.webhook.caughtUp && now.Sub(w.SeenAt) < catchUpInterval {
 		s.webhook.changes, s.webhook.catchUp = nil, w.SeenAt.Add(catchUpInterval)
 		return false, nil
@@ -230,61 +215,45 @@ func (s *Sync) Unheard() map[string]time.Time {
 // a comparison if they are too many.
 func (s *site) catchUpOn(ctx context.Context, c *changes) (isLeft bool, err error) {
 	const skew = time.Minute // between the two clocks
+	begin := s.Now()
+	defer func() { c.took += s.Now().Sub(begin) }()
 	for ; c.pages < maxCatchUpPages; c.pages++ {
-		if s.webhook.took >= s.webhook.until {
+		if s.Now().Sub(begin) >= catchUpTurn {
 			return true, nil
 		}
-		var page []platform.Member
-		err := s.timed(ctx, s.polls, func(ctx context.Context) (err error) {
-			page, _, err = s.Platform.List(ctx, c.at.after, c.since.Add(-skew))
-			return err
-		})
+		page, _, err := s.Platform.List(ctx, c.at.after, c.since.Add(-skew))
 		if err != nil || len(page) == 0 {
 			return false, err
 		}
-		if err := c.at.next(page); err != nil {
-			return false, err
-		}
-		for part := range slices.Chunk(page, refreshesPerSlot) {
-			err := s.timed(ctx, s.calls, func(ctx context.Context) error {
-				n, err := s.refreshChanged(ctx, part)
-				c.refreshed += n
-				return err
-			})
-			if err != nil {
+		for _, found := range page {
+			switch took := s.Now().Sub(begin); {
+			case c.refreshed > maxCatchUp || c.took+took >= maxCatchUpTime:
+				return false, s.CompareSoon(ctx, s.name)
+			case took >= pollTimeout/2: // members of the page were refreshed one by one
+				return true, nil
+			}
+			if err := s.refreshChanged(ctx, c, found); err != nil {
 				return false, err
 			}
-			if c.refreshed > maxCatchUp || s.webhook.took >= maxCatchUpTime {
-				return false, s.CompareSoon(ctx, s.name)
+			if err := c.at.to(found.ID); err != nil {
+				return false, err
 			}
 		}
 	}
 	return false, s.CompareSoon(ctx, s.name)
 }
 
-// refreshesPerSlot is how many members are refreshed before the next slot is waited
-// for, so that none takes long.
-const refreshesPerSlot = 20
-
-// refreshChanged refreshes members that are others in the store, and counts them.
-func (s *site) refreshChanged(ctx context.Context, list []platform.Member) (refreshed int, err error) {
-	for _, found := range list {
-		if s.isOver.Load() {
-			return refreshed, errOver
-		}
-		isSame, err := s.isSame(ctx, found)
-		if err != nil {
-			return refreshed, err
-		}
-		if isSame {
-			continue
-		}
-		if err := s.refresh(ctx, found.ID); err != nil {
-			return refreshed, err
-		}
-		refreshed++
+// refreshChanged refreshes a member that is another in the store.
+func (s *site) refreshChanged(ctx context.Context, c *changes, found platform.Member) error {
+	if s.isOver.Load() {
+		return errOver
 	}
-	return refreshed, nil
+	isSame, err := s.isSame(ctx, found)
+	if err != nil || isSame {
+		return err
+	}
+	c.refreshed++
+	return s.refresh(ctx, found.ID)
 }
 
 // isSame reports whether the store has a member just as the platform.

@@ -82,7 +82,7 @@ func Each(t *testing.T, test func(t *testing.T, b *Bench)) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) { test(t, New(t, db)) })
 }
 
-// NewEdge makes another edge on the bench's store, as if in another process. The
+// NewEdge makes another edge on the bench's store, as if in another process. It does not poll. The
 // timeout is that of a caller.
 func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 	b.T.Helper()
@@ -97,6 +97,7 @@ func (b *Bench) NewEdge(site inbound.Site, timeout time.Duration) *Edge {
 			Deleted: b.tellDeleted, Work: box.Work,
 		}),
 	}
+	e.Work.Handle(work.Kind{Name: inbound.Polls, Platform: func(string) any { return nil }})
 	e.Service = members.New(members.Config{
 		Site: Site, Store: b.Store, Outbox: e.Outbox, Inbound: e.Sync, Integrations: b.Store, Timeout: timeout, Now: now,
 	})

@@ -2,18 +2,31 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/limiter"
 	"github.com/lychgate/caddy-lychgate/members"
 	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/work"
 )
 
-// This file looks how many members the platform has: another number than it should
-// be tells that somebody was added or removed without an event.
+// This file says when a platform is asked what has changed. One that hangs is left alone but for a count now and then.
+
+// Polls is the kind of work that asks a platform how many members it has, registers the webhook, and asks for changes.
+const Polls = "polls"
 
 const (
+	// countInterval is how often the members of a platform are counted. One that hangs is asked after
+	// twice as long each time, up to longestSilence, so that many do not keep another from being asked.
+	countInterval  = time.Minute
+	longestSilence = 16 * time.Minute
+
+	// silence is how long a call takes that failed because the platform hangs.
+	silence = time.Second
+
 	// countPause is how long it is at least between the counts of two sites: with many of them, each
 	// is counted less often than every countInterval. 100,000 take 17 minutes.
 	countPause = 10 * time.Millisecond
@@ -24,32 +37,83 @@ const (
 	// idleInterval is how often a site is counted whose members are not to be compared, once its events have arrived. It
 	// tells that the platform responds, and takes the key.
 	idleInterval = 10 * time.Minute
+
+	// pollTimeout bounds a poll: a count, a registration, and the turn of a look for changes.
+	pollTimeout = time.Minute
 )
 
-// countDue has the members compared if their number is odd. The first time it lets
-// the site's other task begin, unless the platform hangs.
-func (s comparer) countDue(ctx context.Context) (next, rest time.Duration) {
-	isFirst := !s.hasBegun.Load()
-	err := s.checkCount(ctx)
-	if isFirst && !s.isSilent.Load() {
-		s.begin()
+// pollDue polls the platform of a task's site. The result says when it is polled again.
+func (s *Sync) pollDue(ctx context.Context, t work.Task) work.Result {
+	found, ok := s.find(t.Site)
+	if !ok {
+		return work.Result{Outcome: work.Later, At: s.Now().Add(countInterval), IsUnasked: true}
 	}
-	if err == nil && !s.isSilent.Load() {
+	ctx, cancel := found.whileThere(ctx)
+	defer cancel()
+	return work.Result{Outcome: work.Later, At: comparer{found}.poll(ctx), IsUnasked: true} // whether it responds is said to Contacts
+}
+
+// poll counts the members, and has them compared if their number is odd. Then it has the platform send webhook events, and catches up on
+// what was changed while it did not. It returns when the next poll is due.
+func (s comparer) poll(ctx context.Context) time.Time {
+	isFirst := !s.hasBegun.Load()
+	var err error
+	if s.webhook.changes == nil { // else a look for changes goes on
+		err = s.checkCount(ctx)
+	}
+	if isFirst && !s.isSilent.Load() {
+		s.hasBegun.Store(true)
+	}
+	hasFailed := err != nil
+	if !hasFailed && !s.isSilent.Load() {
 		err = s.plan(ctx)
 	}
 	if err != nil && !s.isOver.Load() && !isEnding(ctx) {
 		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
-	if s.isSilent.Load() {
-		return max(s.count.silence, s.untilCount(false)), 0
+	next := s.nextCount(isFirst)
+	if source := s.events(); source != nil && !hasFailed && !s.isSilent.Load() {
+		next = earlier(next, s.checkWebhook(ctx, source))
 	}
-	return s.untilCount(isFirst), 0
+	return next
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// nextCount is when the site is to be counted again. Of a platform that fails it is
+// soon to be seen that it responds again. After the first poll, sites are spread over the time.
+func (s comparer) nextCount(isFirst bool) time.Time {
+	var interval time.Duration
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	switch {
+	case s.isFailing.Load():
+		interval = max(countInterval, s.count.silence, time.Duration(s.failing.Load())*countPause)
+	default:
+		interval = max(countInterval, time.Duration(len(s.sites))*countPause)
+		if isFirst && interval > countInterval { // since first polls are not as far apart
+			interval = countInterval + time.Duration(s.spread*float64(interval))
+		}
+		if isFirst { // others come first
+			interval += max(0, s.lastFirst.Sub(s.Now()))
+		}
+		if s.Reconcile == 0 && (s.events() == nil || s.webhook.hasArrived.Load()) {
+			interval = max(interval, idleInterval)
+		}
+	}
+	return s.count.counted.Add(interval)
 }
 
 // PollSoon has a site polled for the first time at once, since a program asks for the site's members.
 func (s *Sync) PollSoon(site string) {
 	if found, ok := s.find(site); ok && !found.hasBegun.Load() && !found.isWanted.Swap(true) {
-		found.counts.ask()
+		s.polls.By(site, s.Now())
+		s.Work.Wake(site)
 	}
 }
 
@@ -66,25 +130,42 @@ func (s *Sync) Unpolled() int {
 	return n
 }
 
-// untilCount is how long it is until the site is counted again. Of a platform that fails it is
-// soon to be seen that it responds again. After the first poll, sites are spread over the time.
-func (s comparer) untilCount(isFirst bool) time.Duration {
-	if s.isFailing.Load() {
-		return max(countInterval, time.Duration(s.failing.Load())*countPause)
+// isEnding reports whether ctx is done because the process ends or the site is removed.
+func isEnding(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong) && !errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// judge notes that the platform hangs if a call has failed after so long a time.
+func (s *site) judge(ctx context.Context, err error, begin time.Time) {
+	if !isEnding(ctx) && s.hasHung(ctx, err, begin) && !s.isSilent.Swap(true) {
+		s.polls.By(s.name, s.Now().Add(countInterval))
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	interval := max(countInterval, time.Duration(len(s.sites))*countPause)
-	if isFirst && interval > countInterval { // since first polls are not as far apart
-		interval = countInterval + time.Duration(s.spread*float64(interval))
+}
+
+// hasHung reports whether a call with this context has failed because the platform hangs.
+func (s *site) hasHung(ctx context.Context, err error, begin time.Time) bool {
+	return err != nil && (s.Now().Sub(begin) >= silence || errors.Is(context.Cause(ctx), limiter.ErrTooLong))
+}
+
+// endSilence notes that the platform has responded to something else than a count, so it is worth one soon.
+func (s *site) endSilence() {
+	if s.isSilent.Load() {
+		s.polls.By(s.name, s.Now().Add(countInterval))
 	}
-	if isFirst { // others come first
-		interval += max(0, s.lastFirst.Sub(s.Now()))
+}
+
+// responded notes that the platform responds, and has done what was put off.
+func (s *site) responded(ctx context.Context) {
+	isBack := s.isFailing.Load()
+	s.noteFailing(false)
+	if isBack = s.isSilent.Swap(false) || isBack; !isBack {
+		return
 	}
-	if s.Reconcile == 0 && (s.events() == nil || s.webhook.hasArrived.Load()) {
-		interval = max(interval, idleInterval)
+	ctx, cancel := context.WithTimeout(ctx, members.StoreTimeout)
+	defer cancel()
+	if _, err := s.Work.TryNow(ctx, s.name); err != nil {
+		s.logger().Debug("cannot make pending work due", zap.Error(err)) // each is due later
 	}
-	return interval
 }
 
 // checkCount asks the platform how many members it has. If that is odd, it has
@@ -123,8 +204,7 @@ func (s comparer) seen(latest platform.Member, isFirst bool) {
 	before := s.count.latest
 	s.count.latest = version{latest.ID, latest.UpdatedAt}
 	if s.events() != nil && !isFirst && (latest.ID != before.id || !latest.UpdatedAt.Equal(before.updatedAt)) {
-		s.webhook.changed.Store(&latest)
-		s.webhooks.ask()
+		s.webhook.changed = &latest
 	}
 }
 
