@@ -17,7 +17,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/internal/hostname"
 	"github.com/lychgate/caddy-lychgate/internal/redis"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/themes"
@@ -64,16 +63,11 @@ func (c Config) wrongPlace(site Site, location platform.Location) *problem {
 	isWrong := func(paths []string) bool {
 		return site.AdminPath != "" && len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, admin) })
 	}
-	isNone := func(host string) bool {
-		return host != "" && !slices.ContainsFunc(site.Hosts, func(of string) bool { return strings.EqualFold(of, asciiOf(host)) })
-	}
-	port := location.Public.Port()
 	listens := func(s Server) bool {
-		return slices.ContainsFunc(s.Listens, func(address string) bool { return strings.HasSuffix(address, ":"+port) })
+		return slices.ContainsFunc(s.Listens, func(address string) bool { return strings.HasSuffix(address, ":"+location.Public.Port()) })
 	}
-	isPastCaddy := port != "" && port == location.Configured.Port() && !slices.ContainsFunc(c.Servers, listens)
-	const ofHosts = "%s, which is none of the site's hosts (%s)"
-	hosts := strings.Join(site.Hosts, ", ")
+	ofHost, hostFix := location.HostProblem(site.Hosts)
+	ofPort := location.PortProblem()
 	outside := c.outside(location.Public.Path, site)
 	switch {
 	case outside != nil:
@@ -85,12 +79,14 @@ func (c Config) wrongPlace(site Site, location platform.Location) *problem {
 		return &problem{", but uploads of themes are read at " + strings.Join(c.AdminPaths, ", ") + " alone", "write path " + admin + " into theme_manifest"}
 	case isWrong(c.DeskPaths):
 		return &problem{", but the staff's pages are below " + strings.Join(c.DeskPaths, ", ") + " alone, where nobody is signed in", "write path " + admin + " into staff_desk"}
-	case isNone(location.Public.Hostname()):
-		return &problem{fmt.Sprintf("; its own address is "+ofHosts, asciiOf(location.Public.Hostname()), hosts), "add the host to the site's hosts, or set url in the platform's own configuration"}
-	case isPastCaddy:
-		return &problem{"; its own address is " + location.Public.Redacted() + ", with the port at which it is asked, so its pages lead past Caddy", "set url in the platform's own configuration to " + c.throughCaddy(location.Public)}
-	case site.AdminPath != "" && location.Admin != nil && isNone(location.Admin.Hostname()):
-		return &problem{fmt.Sprintf("; its staff are at "+ofHosts, asciiOf(location.Admin.Hostname()), hosts), "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}
+	case ofHost != "":
+		return &problem{"; " + ofHost, hostFix}
+	case ofPort != "" && !slices.ContainsFunc(c.Servers, listens):
+		return &problem{"; " + ofPort, "set url in the platform's own configuration to " + c.throughCaddy(location.Public)}
+	case site.AdminPath != "" && location.Admin != nil:
+		if ofAdmin := platform.NoneOf(site.Hosts, location.Admin); ofAdmin != "" {
+			return &problem{"; its staff are at " + ofAdmin, "add the host to the site's hosts, and write theme_manifest and staff_desk into its block"}
+		}
 	}
 	return nil
 }
@@ -126,14 +122,6 @@ func (c Config) outside(folder string, site Site) *Directive {
 		}
 	}
 	return nil
-}
-
-// asciiOf is a host as the site's hosts are.
-func asciiOf(host string) string {
-	if ascii, err := hostname.ToASCII(host); err == nil {
-		return ascii
-	}
-	return host
 }
 
 // locate asks a site's platform where it is, nil if it cannot be asked. The result is why it is not there, nil if it is.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
@@ -40,7 +41,7 @@ func (c Config) serverOf(site Site, to *url.URL) *Server {
 
 // ascii is a URL whose host is as requests have it.
 func ascii(u *url.URL) *url.URL {
-	u.Host = strings.Replace(u.Host, u.Hostname(), asciiOf(u.Hostname()), 1)
+	u.Host = strings.Replace(u.Host, u.Hostname(), hostname.Requested(u.Hostname()), 1)
 	return u
 }
 

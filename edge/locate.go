@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,8 +18,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/platform"
 )
 
-// This file logs what to write where a platform is in a subdirectory and the
-// configuration does not say so.
+// This file logs what to write where a platform has another address than the configuration or its own says.
 
 // locator looks once for the platforms of a configuration, in the background.
 type locator struct {
@@ -96,7 +96,7 @@ func (l *locator) locate(ctx context.Context, pending map[*Site]platform.Locator
 			logger.Error(fmt.Sprintf("%s is not at the address in %s, so nothing reaches it", title, site.Config.Platform.Block()),
 				zap.String("address", location.Configured.Redacted()), write(site.Config.Platform, location.Found))
 		}
-		l.checkAdmin(logger, site, location)
+		l.checkAddresses(logger, site, location)
 		checkKey(ctx, logger, site)
 	}
 }
@@ -129,11 +129,15 @@ func checkKey(ctx context.Context, logger *zap.Logger, site *Site) {
 	}
 }
 
-// checkAdmin compares the address of the admin of a site with the configuration, and its path with those that
-// theme_manifest and staff_desk have.
-func (l *locator) checkAdmin(logger *zap.Logger, site *Site, location platform.Location) {
+// checkAddresses compares the addresses of a site and of its admin with the configuration, and the admin's path with
+// those that theme_manifest and staff_desk have.
+func (l *locator) checkAddresses(logger *zap.Logger, site *Site, location platform.Location) {
 	kind, _ := site.Config.Platform.Of()
-	if problem, fix := location.AdminProblem(); problem != "" {
+	problem, fix := location.AdminProblem()
+	if problem == "" {
+		problem, fix = l.publicProblem(site.Hosts, location)
+	}
+	if problem != "" {
 		logger.Warn(kind.Title+" is reached, but "+problem, zap.String("fix", fix))
 	}
 	public := location.Public
@@ -152,4 +156,22 @@ func (l *locator) checkAdmin(logger *zap.Logger, site *Site, location platform.L
 			logger.Warn(kind.Title+"'s admin is not at the path of "+of.means, zap.Strings("path", of.paths), zap.String("write", "path "+admin))
 		}
 	}
+}
+
+// publicProblem says what is surely wrong about the publication's own address. The doctor, which knows where Caddy
+// listens, says more.
+func (l *locator) publicProblem(hosts []string, location platform.Location) (problem, fix string) {
+	var known []string
+	for _, host := range hosts {
+		apex := strings.TrimPrefix(host, "www.")
+		known = append(known, apex, "www."+apex) // one of the two may redirect to the other
+	}
+	isForReaders := len(l.paths.Lookup)+len(l.paths.Admin)+len(l.paths.Desk) > 0 // else the hosts may be for CRMs alone
+	if isForReaders && platform.NoneOf(known, location.Public) != "" && platform.NoneOf(known, location.Staff()) != "" {
+		return location.HostProblem(hosts)
+	}
+	if asked := location.Configured.Hostname(); asked == "localhost" || net.ParseIP(asked).IsLoopback() {
+		return location.PortProblem(), "set url in the platform's own configuration to the address at which readers reach Caddy"
+	}
+	return "", ""
 }

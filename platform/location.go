@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/hostname"
 )
 
 // Locator is a Platform that can be asked where it is.
@@ -50,6 +53,31 @@ func (l Location) AdminProblem() (problem, fix string) {
 		return "its admin is at " + l.Public.Redacted() + ", not at " + l.ConfiguredAdmin.Redacted(), "take admin_url out, or set admin:url in the platform's own configuration"
 	}
 	return "", ""
+}
+
+// HostProblem says that the publication's own address has none of a site's hosts, and how to fix it; "" if it has one.
+func (l Location) HostProblem(hosts []string) (problem, fix string) {
+	if problem = NoneOf(hosts, l.Public); problem == "" {
+		return "", ""
+	}
+	return "its own address is " + problem, "add the host to the site's hosts, or set url in the platform's own configuration"
+}
+
+// PortProblem says that the publication's own address has the port at which the platform is asked; "" if it has not.
+func (l Location) PortProblem() string {
+	if port := l.Public.Port(); port == "" || port != l.Configured.Port() {
+		return ""
+	}
+	return "its own address is " + l.Public.Redacted() + ", with the port at which it is asked, so its pages lead past Caddy"
+}
+
+// NoneOf says that a URL has none of a site's hosts, which are as requests have them; "" if it has one.
+func NoneOf(hosts []string, u *url.URL) string {
+	host := hostname.Requested(u.Hostname())
+	if slices.ContainsFunc(hosts, func(of string) bool { return strings.EqualFold(of, host) }) {
+		return ""
+	}
+	return fmt.Sprintf("%s, which is none of the site's hosts (%s)", host, strings.Join(hosts, ", "))
 }
 
 // AdminLocator is a Platform that may have its admin at another host than the publication.

@@ -30,3 +30,11 @@ func ToASCII(host string) (string, error) {
 	}
 	return ascii, err
 }
+
+// Requested is a host name as requests have it: in ASCII, unless it cannot be converted.
+func Requested(host string) string {
+	if ascii, err := ToASCII(host); err == nil {
+		return ascii
+	}
+	return host
+}
