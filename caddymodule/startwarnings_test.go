@@ -180,6 +180,7 @@ func TestWarningsOfValidation(t *testing.T) {
 		dot        = "a host ends in a dot, which is left out: write it without"
 		underscore = "a host has an underscore, and no public authority issues certificates for such a name: write one of letters, digits, hyphens and dots"
 		noEvents   = "it may be that no webhook events come to this address, and changes are seen a minute later then"
+		nothing    = "nothing behind a directive passes requests on, so Ghost's pages and admin are empty there: write reverse_proxy with Ghost's address into the block"
 		allow      = "write an address into webhooks that has a public IP address, or set security.allowWebhookInternalIPs to true in Ghost's configuration (security__allowWebhookInternalIPs=true in its environment) and restart Ghost"
 	)
 	for name, test := range map[string]struct {
@@ -204,6 +205,11 @@ func TestWarningsOfValidation(t *testing.T) {
 				{"msg": noEvents, "why": "Ghost sends none to a private or loopback address", "address": "http://10.0.0.7", "write": allow, "site": "daily", "at": "Caddyfile:12"},
 				{"msg": noEvents, "why": "Ghost sends none to a host without a dot", "address": "http://caddy2:8080", "write": allow, "site": "weekly", "at": "Caddyfile:19"},
 			},
+		},
+		"nothing behind a directive for readers of a Ghost": {
+			"{\n{{log}}\nlychgate {\nsite daily {\nhosts news.example.com api.example.com\nplatform ghost http://127.0.0.1:2368 {\nadmin_key {env.LYCHGATE_TEST_ADMIN_KEY}\n}\n}\nsite weekly {\nhosts weekly.example.org\nplatform none\n}\n}\n}\n" +
+				"http://news.example.com {\ninbox_provider\nmembers_api\n}\nhttp://api.example.com {\nmembers_api\n}\nhttp://weekly.example.org {\ninbox_provider\n}\n",
+			[]map[string]any{{"msg": nothing, "directive": "inbox_provider", "at": "Caddyfile:21 or Caddyfile:28"}},
 		},
 		"odd hosts in JSON": {
 			`{"admin": {"disabled": true}, {{log}}, "apps": {"lychgate": {"sites": {"daily": {"hosts": ["news.example.com.", "my_news.example.com"]}}}}}`,

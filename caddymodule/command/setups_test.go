@@ -90,7 +90,7 @@ func TestSetupsThatCannotWorkSaySo(t *testing.T) {
 		{
 			name: "no reverse_proxy", block: "daily.example {\n" + allDirectives + "}\n",
 			want: []string{
-				`warning  configuration: nothing behind a directive passes requests on, so Ghost's pages and admin are empty there: write reverse_proxy with Ghost's address into the block (directive: staff_desk, at: Caddyfile:23).`,
+				`warning  configuration: nothing behind a directive passes requests on, so Ghost's pages and admin are empty there: write reverse_proxy with Ghost's address into the block (directive: events_api, at: Caddyfile:24).`,
 				`failed   site daily, through Caddy: nothing answers https://daily.example/. Write reverse_proxy {ghost} behind the directives of this host.`,
 			},
 		},

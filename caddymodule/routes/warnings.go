@@ -21,7 +21,7 @@ func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 		servers = append(servers, s[name].arrivals)
 	}
 	all := slices.Concat(servers...)
-	return slices.Concat(warnOfMatchers(all, of), warnOfTaken(all, of), warnOfStripped(all), s.warnOfNothingBehind(of), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
+	return slices.Concat(warnOfMatchers(all, of), warnOfTaken(all, of), warnOfStripped(all), s.warnOfNothingBehind(of, hosts), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
 }
 
 // Directives lists the directives of a server for the doctor.
@@ -170,10 +170,14 @@ func warnOfStripped(all []arrival) (warnings []config.Warning) {
 	return warnings
 }
 
-// warnOfNothingBehind warns of a directive for the platform's admin with nothing behind it that reaches that.
-func (s Servers) warnOfNothingBehind(all *config.Config) (warnings []config.Warning) {
-	if !slices.ContainsFunc(slices.Collect(maps.Values(all.Sites)), func(site *config.Site) bool { return site.Platform != nil && site.Platform.HasThemes() }) {
-		return nil
+// warnOfNothingBehind warns of a directive with nothing behind it that reaches the platform. A members_api alone may have
+// a host of its own.
+func (s Servers) warnOfNothingBehind(all *config.Config, sites map[string]string) (warnings []config.Warning) {
+	isOfGhost := func(a arrival) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(sites)), func(host string) bool {
+			of := all.Sites[sites[host]].Platform
+			return of != nil && of.HasThemes() && a.serves(host)
+		})
 	}
 	warned := make(map[string]bool) // by hosts
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -184,7 +188,7 @@ func (s Servers) warnOfNothingBehind(all *config.Config) (warnings []config.Warn
 				return of.answers[host] || strings.Contains(host, "*") || slices.ContainsFunc(patterns, func(pattern string) bool { return MatchesHost(pattern, host) })
 			}
 			hosts := strings.Join(arrival.hosts, " ")
-			if arrival.routing.AdminPath == "" || warned[hosts] || of.answers[""] || slices.ContainsFunc(arrival.hosts, isAnswered) || arrival.hosts == nil && len(of.answers) > 0 {
+			if arrival.name == "members_api" || warned[hosts] || of.answers[""] || slices.ContainsFunc(arrival.hosts, isAnswered) || arrival.hosts == nil && len(of.answers) > 0 || !isOfGhost(arrival) {
 				continue
 			}
 			warned[hosts] = true
