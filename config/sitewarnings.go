@@ -12,7 +12,7 @@ func (c *Config) Warnings(p Placeholders, lines Lines) []Warning {
 		sameKey   = "two sites have an integration with the same key, so a leak of it at one opens both: give each its own"
 		sameAdmin = "two sites have the same admin_key, which is of one Ghost: write the other's own, or all hosts into one site"
 	)
-	return slices.Concat(warnOfSameSecret(c.integrationKeys(p), lines, sameKey), warnOfSameSecret(c.adminKeys(p), lines, sameAdmin), c.warnOfHostNames(p, lines), c.warnOfTargets(p, lines))
+	return slices.Concat(warnOfSameSecret(c.integrationKeys(p), lines, sameKey), warnOfSameSecret(c.adminKeys(p), lines, sameAdmin), c.warnOfHostNames(p, lines))
 }
 
 func warnOfSameSecret(secrets places, lines Lines, message string) (warnings []Warning) {
@@ -27,23 +27,23 @@ func warnOfSameSecret(secrets places, lines Lines, message string) (warnings []W
 	return warnings
 }
 
-// warnOfTargets warns of each address to which some versions of a platform send no webhook events.
-func (c *Config) warnOfTargets(p Placeholders, lines Lines) (warnings []Warning) {
-	for _, name := range c.Names() {
-		of := c.Sites[name].Platform
-		if of == nil || of.kind().RefusedTarget == nil {
-			continue
-		}
-		address, err := p.Replace("webhooks", of.Webhooks)
-		if err != nil || address == "" || address == "off" {
-			continue
-		}
-		if why, write := of.kind().RefusedTarget(address); why != "" {
-			warnings = append(warnings, NewWarning("it may be that no webhook events come to this address, and changes are seen a minute later then",
-				"why", why, "address", address, "write", write, "site", name, "at", lines.Place("sites."+name+".platform.webhooks")))
-		}
+// WarningsOfTarget are about an address of a site to which some versions of its platform send no webhook events. They are
+// apart from the others since the doctor sees whether events arrive.
+func (c *Config) WarningsOfTarget(site string, p Placeholders, lines Lines) []Warning {
+	of := c.Sites[site].Platform
+	if of == nil || of.kind().RefusedTarget == nil {
+		return nil
 	}
-	return warnings
+	address, err := p.Replace("webhooks", of.Webhooks)
+	if err != nil || address == "" || address == "off" {
+		return nil
+	}
+	why, write := of.kind().RefusedTarget(address)
+	if why == "" {
+		return nil
+	}
+	return []Warning{NewWarning("it may be that no webhook events come to this address, and changes are seen a minute later then",
+		"why", why, "address", address, "write", write, "site", site, "at", lines.Place("sites."+site+".platform.webhooks"))}
 }
 
 // warnOfHostNames warns of each host that browsers or certificates write in another way.

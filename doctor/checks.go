@@ -195,6 +195,8 @@ func (c Config) checkEvents(ctx context.Context, site Site, tester platform.Even
 		return warn("cannot be tried: "+err.Error(), "fix the store first")
 	case url == "" && c.isRunning(ctx) == yes:
 		return warn("are not registered yet, though Caddy runs", "wait a minute, and run this again; of a platform that it does not reach, its log tells")
+	case url == "" && site.Target != "":
+		return warn("are not registered yet; "+site.Target, "start Caddy, which registers them, and run this again")
 	case url == "":
 		return warn("are not registered yet", "start Caddy, which registers them, and run this again")
 	case !strings.HasPrefix(url, site.WebhookURL+"/"):

@@ -69,6 +69,9 @@ type Site struct {
 	// nowhere.
 	UsesEvents, EventsOff bool
 	WebhookURL            string
+
+	// Target is why some versions of the platform send none there, empty if all do.
+	Target string
 }
 
 // Theme is a theme with a repository.

@@ -84,6 +84,9 @@ func (a *App) Provision(ctx caddy.Context) (err error) {
 		return err
 	}
 	a.log(a.Warnings(Placeholders(), a.Lines))
+	for _, name := range a.Names() {
+		a.log(a.WarningsOfTarget(name, Placeholders(), a.Lines))
+	}
 	return a.followCertificates(ctx)
 }
 

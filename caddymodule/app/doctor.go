@@ -54,6 +54,11 @@ func Needs(text []byte) (doctor.Config, error) {
 	for _, w := range slices.Concat(a.Warnings(Placeholders(), a.Lines), ofAdmin, a.warningsOfHosts(), a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts())) {
 		checked.Warnings = append(checked.Warnings, w.String())
 	}
+	for i, site := range checked.Sites {
+		for _, w := range a.WarningsOfTarget(site.Name, Placeholders(), a.Lines) {
+			checked.Sites[i].Target = w.String()
+		}
+	}
 	if !a.Edge.KnowsAllSites() {
 		checked.UnknownHosts = func(stored []string) (warnings []string) {
 			for _, w := range a.arrivals.WarningsOfHosts(slices.Concat(a.Edge.Hosts(), stored), a.Edge.ConfiguredHosts()) {

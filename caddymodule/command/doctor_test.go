@@ -2,6 +2,8 @@ package command_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,4 +152,24 @@ func TestDoctorOfHosts(t *testing.T) {
 		t.Fatalf("site add: %+v", got)
 	}
 	check(warning("dialy.example"))
+}
+
+// An address to which some Ghosts send no webhook events is warned of as long as nobody can see whether they arrive.
+func TestDoctorOfWebhooksBeforeTheStart(t *testing.T) {
+	ghost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{"site":{"url":"http://localhost:8080"},"config":{"version":"6.65"}}`)
+	}))
+	defer ghost.Close()
+	folder := t.TempDir()
+	caddyfile := "{\nadmin off\nlychgate {\nstore sqlite lychgate.db\nsite daily {\nhosts localhost 127.0.0.1\nplatform ghost " + ghost.URL + " {\nadmin_key 0123456789abcdef01234567:" + strings.Repeat("0f", 32) +
+		"\nwebhooks http://127.0.0.1:8080\n}\n}\n}\n}\nhttp://localhost:8080 {\nmembers_api\n}\n"
+	if err := os.WriteFile(filepath.Join(folder, "Caddyfile"), []byte(caddyfile), 0o600); err != nil {
+		t.Fatalf("os.WriteFile: %v", err)
+	}
+	got := lychgate(t, folder, "doctor")
+	const want = "warning  site daily, webhook events: are not registered yet; it may be that no webhook events come to this address, and changes are seen a minute later then " +
+		"(why: Ghost sends none to a private or loopback address, address: http://127.0.0.1:8080, write: write an address into webhooks"
+	if !strings.Contains(got.Out, want) || strings.Contains(got.Out, "warning  configuration") {
+		t.Errorf("doctor: %s%s\nwant %s…, and no warning of the configuration", got.Out, got.Err, want)
+	}
 }
