@@ -195,3 +195,24 @@ func TestHealthWithoutTokenSaysWhatIsServed(t *testing.T) {
 		t.Errorf("with the problem %q (-want +got):\n%s", problem, diff)
 	}
 }
+
+// Whoever may see all sites sees where the store is, such as the doctor, which may look at another one.
+func TestHealthSaysWhereTheStoreIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		tokens string
+		isTold bool
+	}{
+		"without tokens": {"", true},
+		"with tokens":    {"admin_token operator {\nkey " + edgetest.OperatorToken + "\n}\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := edgetest.SQLiteStore(t)
+			e := edgetest.StartEdge(t, nil, healthGlobal+"lychgate {\nstore "+store+"\n"+test.tokens+"site daily {\nhosts localhost\nplatform none\n}\n}\n}\nhttp://:{{port}} {\nmembers_api\n}\n")
+			defer e.Load("{\n{{global}}\nadmin off\n}\n")
+			_, text := edgetest.AdminOf(t, e.AdminSocket)("GET", "/lychgate/health")
+			if place := `"store_at":"` + strings.TrimPrefix(store, "sqlite ") + `"`; strings.Contains(text, place) != test.isTold {
+				t.Errorf("health: %s, want %s in it: %v", text, place, test.isTold)
+			}
+		})
+	}
+}

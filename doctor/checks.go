@@ -233,20 +233,29 @@ func checkTheme(ctx context.Context, theme Theme) Result {
 	return ok("its repository can be read, and its manifest is valid")
 }
 
-// checkServer checks whether a server can listen, if Caddy does not run yet, and then its proxies.
+// checkServer checks whether a server can listen, and then its proxies.
 func (c Config) checkServer(ctx context.Context, server Server) Result {
-	if c.isRunning(ctx) == no {
-		for _, address := range server.Listens {
-			listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return warn("cannot listen at "+address+": another program does, and no Caddy with Lychgate runs", "stop that program, which sudo ss -ltnp names, before Caddy starts, or give the server block another port")
-			}
-			if err == nil {
-				_ = listener.Close()
-			}
-		}
+	if r := c.findTaken(ctx, server.Listens, "give the server block another port"); r != nil {
+		return *r
 	}
 	return checkProxies(server)
+}
+
+// findTaken looks for another program at addresses, if Caddy does not run yet; nil for none.
+func (c Config) findTaken(ctx context.Context, addresses []string, orElse string) *Result {
+	if c.isRunning(ctx) != no {
+		return nil
+	}
+	for _, address := range addresses {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return new(warn("cannot listen at "+address+": another program does, and no Caddy with Lychgate runs", "stop that program, which sudo ss -ltnp names, before Caddy starts, or "+orElse))
+		}
+		if err == nil {
+			_ = listener.Close()
+		}
+	}
+	return nil
 }
 
 // answer is one to a question that may have none.

@@ -37,6 +37,13 @@ type Config struct {
 	// IsRunning asks whether a Caddy runs on this machine with the configuration. Nil if that cannot be known.
 	IsRunning func(context.Context) (bool, error)
 
+	// Admin is the TCP address of Caddy's admin API, if it has one.
+	Admin []string
+
+	// RunningStore is where the Caddy that runs on this machine has its store, as database.Place says; empty if none
+	// tells. Nil if it is not to be asked.
+	RunningStore func(context.Context) string
+
 	// AdminPaths are those at which uploads of themes are watched, and DeskPaths those at
 	// which the staff's pages are.
 	AdminPaths, DeskPaths []string

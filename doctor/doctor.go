@@ -40,7 +40,7 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 	if c.Store != nil {
 		one("store "+c.Store.name(), func(ctx context.Context) (r Result) {
 			opened, r = c.Store.check(ctx)
-			return r
+			return c.compareStore(ctx, r)
 		})
 		defer opened.close()
 	}
@@ -102,6 +102,9 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 		for _, theme := range site.Themes {
 			one(subject+", theme "+theme.Name, func(ctx context.Context) Result { return checkTheme(ctx, theme) })
 		}
+	}
+	if r := c.findTaken(ctx, c.Admin, "write another address into the global option admin"); r != nil {
+		one("admin API", func(context.Context) Result { return *r })
 	}
 	for _, server := range c.Servers {
 		one("server "+server.Name, func(ctx context.Context) Result { return c.checkServer(ctx, server) })

@@ -419,4 +419,8 @@ func TestTakenPortsAreReported(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	want := []Result{{"admin API", Warning, "cannot listen at #: another program does, and no Caddy with Lychgate runs", "stop that program, which sudo ss -ltnp names, before Caddy starts, or write another address into the global option admin"}}
+	if diff := cmp.Diff(want, results(t, Config{IsRunning: func(context.Context) (bool, error) { return false, nil }, Admin: []string{taken.Addr().String()}})); diff != "" {
+		t.Errorf("the admin API (-want +got):\n%s", diff)
+	}
 }

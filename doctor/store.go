@@ -71,6 +71,17 @@ func (s openedStore) webhook(ctx context.Context, site string) (string, error) {
 
 func (s *Store) name() string { return string(s.Kind) + " " + database.Place(s.Kind, s.Source) }
 
+// compareStore warns if the Caddy that runs has another store than the one that was checked.
+func (c Config) compareStore(ctx context.Context, r Result) Result {
+	if c.RunningStore == nil || r.Status != OK {
+		return r
+	}
+	if running := c.RunningStore(ctx); running != "" && running != database.Place(c.Store.Kind, c.Store.Source) {
+		return warn(r.Message+", but the Caddy that runs has its store at "+running, "reload Caddy if the configuration has changed, or run this as the user that Caddy runs as, and with its environment")
+	}
+	return r
+}
+
 // check opens the store, if it is there, and checks whether it can be written and has
 // free space. It neither makes it nor brings its tables up to date.
 func (s *Store) check(ctx context.Context) (openedStore, Result) {

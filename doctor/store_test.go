@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -25,6 +26,25 @@ import (
 	"github.com/lychgate/caddy-lychgate/sites"
 	"github.com/lychgate/caddy-lychgate/themes"
 )
+
+// An operator who looks at another store than Caddy's, as another user does by default, reads so.
+func TestAnotherStoreThanTheRunningOneIsReported(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lychgate.db")
+	same := Result{"store sqlite " + file, OK, "is not there yet; Caddy makes it when it starts, #are free", ""}
+	for running, want := range map[string]Result{
+		"":   same,
+		file: same,
+		"/var/lib/lychgate/lychgate.db": {
+			"store sqlite " + file, Warning, "is not there yet; Caddy makes it when it starts, #are free, but the Caddy that runs has its store at /var/lib/lychgate/lychgate.db",
+			"reload Caddy if the configuration has changed, or run this as the user that Caddy runs as, and with its environment",
+		},
+	} {
+		c := Config{Store: &Store{Kind: database.SQLite, Source: file}, RunningStore: func(context.Context) string { return running }}
+		if diff := cmp.Diff([]Result{want}, results(t, c)); diff != "" {
+			t.Errorf("Caddy's store at %q (-want +got):\n%s", running, diff)
+		}
+	}
+}
 
 // An operator learns of a store that will not take writes before a CRM does, and
 // looking changes nothing.

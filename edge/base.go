@@ -73,6 +73,14 @@ func (b *base) StoreKind() database.Kind {
 	return b.store.kind
 }
 
+// StoreAt is where the store is, without a password; "" for none.
+func (b *base) StoreAt() string {
+	if b.store == nil {
+		return ""
+	}
+	return database.Place(b.store.kind, b.store.source)
+}
+
 func (b *base) connect(site *Site) (platform.Platform, error) {
 	if site.Platform != nil {
 		return site.Platform, nil

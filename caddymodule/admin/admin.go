@@ -53,6 +53,7 @@ func (API) Routes() (all []caddy.AdminRoute) {
 type health struct {
 	Healthy bool          `json:"healthy"`
 	Store   database.Kind `json:"store"` // or "none"
+	StoreAt string        `json:"store_at,omitempty"`
 	Sites   []string      `json:"sites"` // of the configuration, by name
 
 	// StoredSites is how many sites in the store this edge serves.
@@ -75,7 +76,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	isBound := len(scopeOf(r)) > 0 // to sites, and sees nothing of others
 	if app != nil && !isBound {
 		response.Sites = slices.AppendSeq(response.Sites, slices.Values(app.Names()))
-		response.StoredSites = app.Edge.Stored().Count()
+		response.StoreAt, response.StoredSites = app.Edge.StoreAt(), app.Edge.Stored().Count()
 	}
 	err := errNotRunning
 	if app != nil {

@@ -49,7 +49,11 @@ func Needs(text []byte) (doctor.Config, error) {
 	}
 	var ofAdmin []config.Warning
 	if admin := cmp.Or(parsed.Admin, new(caddy.AdminConfig)); !admin.Disabled {
-		ofAdmin = a.warningsOfAdmin(cmp.Or(admin.Listen, caddy.DefaultAdminListen))
+		address := caddy.NewReplacer().ReplaceAll(cmp.Or(admin.Listen, caddy.DefaultAdminListen), "")
+		ofAdmin = a.warningsOfAdmin(address)
+		if at, err := caddy.ParseNetworkAddress(address); err == nil && !at.IsUnixNetwork() && !at.IsFdNetwork() {
+			checked.Admin = []string{at.JoinHostPort(0)}
+		}
 	}
 	for _, w := range slices.Concat(a.Warnings(Placeholders(), a.Lines), ofAdmin, a.warningsOfHosts(), a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts())) {
 		checked.Warnings = append(checked.Warnings, w.String())

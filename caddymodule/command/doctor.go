@@ -65,7 +65,7 @@ The exit code is 1 if a check failed. Warnings do not change it.
 		if err == nil {
 			var running *runningCaddy
 			running, err = runningWith(text)
-			checked.IsRunning = running.isRunning
+			checked.IsRunning, checked.RunningStore = running.isRunning, running.storeAt
 			checked.WithoutCertificate = func(ctx context.Context) (map[string]trouble.Reason, error) {
 				return running.inState(ctx, trouble.CertificateFailing)
 			}

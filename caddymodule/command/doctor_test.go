@@ -21,7 +21,7 @@ import (
 func doctorFolder(t *testing.T, resolver string, options string) string {
 	t.Helper()
 	folder := t.TempDir()
-	config := fmt.Sprintf("{\n\tstorage file_system %s\n\tlog {\n\t\toutput file %s\n\t}\n\tservers {\n\t\ttrusted_proxies static private_ranges\n\t\ttrusted_proxies_strict\n\t}\n"+
+	config := fmt.Sprintf("{\n\tadmin off\n\tstorage file_system %s\n\tlog {\n\t\toutput file %s\n\t}\n\tservers {\n\t\ttrusted_proxies static private_ranges\n\t\ttrusted_proxies_strict\n\t}\n"+
 		"\tlychgate {\n\t\tresolvers %s\n\t\tstore sqlite %s\n%s\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform none\n\t\t}\n\t}\n}\n"+
 		"http://localhost:8080 {\n\tinbox_provider\n\tmembers_api\n}\nhttp://localhost:8081 {\n\trespond hello\n}\n",
 		filepath.Join(folder, "data"), filepath.Join(folder, "log"), resolver, filepath.Join(folder, "lychgate.db"), options)
@@ -117,8 +117,8 @@ func TestDoctorReportsByExitCodeAndLine(t *testing.T) {
 	failed := func(message string) ran {
 		return ran{"failed   configuration: " + message + ".\n1 check, 1 failed.\n", "", 1}
 	}
-	check(doctorFolder(t, "{env.NO_SUCH_VARIABLE}", ""), failed("lychgate: resolvers: {env.NO_SUCH_VARIABLE} is not set, or empty: set it where Caddy runs, and where commands do, at Caddyfile:11"))
-	check(doctorFolder(t, "127.0.0.1", "\t\tbogus\n"), failed("adapting config using caddyfile: parsing caddyfile tokens for 'lychgate': lychgate has no option \"bogus\": known are admin_token, redis, resolvers, secret, service, site, store, at Caddyfile:13"))
+	check(doctorFolder(t, "{env.NO_SUCH_VARIABLE}", ""), failed("lychgate: resolvers: {env.NO_SUCH_VARIABLE} is not set, or empty: set it where Caddy runs, and where commands do, at Caddyfile:12"))
+	check(doctorFolder(t, "127.0.0.1", "\t\tbogus\n"), failed("adapting config using caddyfile: parsing caddyfile tokens for 'lychgate': lychgate has no option \"bogus\": known are admin_token, redis, resolvers, secret, service, site, store, at Caddyfile:14"))
 	check(t.TempDir(), failed("there is no Caddyfile in this folder: name the configuration with --config"))
 }
 

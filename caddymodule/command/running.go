@@ -82,6 +82,17 @@ func (c *runningCaddy) isRunning(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
+// storeAt is where its store is, "" if it does not say.
+func (c *runningCaddy) storeAt(ctx context.Context) string {
+	var health struct {
+		StoreAt string `json:"store_at"`
+	}
+	if c.address == "" || c.get(ctx, "/lychgate/health", &health) != nil {
+		return ""
+	}
+	return health.StoreAt
+}
+
 // inState has the sites that the running edge alone knows to be in a state, and why they are. Errors: errNotRunning, errNoAdminAPI, errNoToken.
 func (c *runningCaddy) inState(ctx context.Context, of trouble.State) (map[string]trouble.Reason, error) {
 	if c.address == "" {
@@ -133,7 +144,8 @@ func (c *runningCaddy) get(ctx context.Context, path string, into any) error {
 		if err == nil {
 			return nil
 		}
-		for _, text := range []string{"connect: connection refused", "connect: no such file", "HTTP 404"} { // which is one without Lychgate
+		// What answers in another way is a Caddy without Lychgate, or another program.
+		for _, text := range []string{"connect: connection refused", "connect: no such file", "HTTP 404", "malformed HTTP", "invalid character"} {
 			if strings.Contains(err.Error(), text) {
 				return errNotRunning
 			}

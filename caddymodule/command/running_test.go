@@ -16,6 +16,7 @@ func TestRunningCaddyRefuses(t *testing.T) {
 		body, want string
 	}{
 		"no Lychgate":       {404, "404 page not found\n", errNotRunning.Error()},
+		"another program":   {200, "<html>", errNotRunning.Error()},
 		"no token":          {401, `{"error":"send an admin token"}` + "\n", errNoToken.Error()},
 		"the store is away": {503, `{"error":"the store is away"}` + "\n", `asking Caddy at ADDRESS: caddy responded with error: HTTP 503: {"error":"the store is away"}`},
 	} {
