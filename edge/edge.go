@@ -70,7 +70,7 @@ func (e *Edge) Start() error {
 	}
 	e.running.start()
 	e.retryChanged()
-	e.locator = startLocating(e.byName, e.Paths, e.Logger, e.stored.updater.retries.add)
+	e.locator = startLocating(e.byName, e.Paths, e.Logger, e.store.trySoon)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (e *Edge) retryChanged() {
 			old = before.sites.served.byName[name]
 		}
 		if before == nil || old != nil && !site.Config.Platform.ReachesAs(old.Config.Platform) {
-			e.stored.updater.retries.add(name)
+			e.store.trySoon(name)
 		}
 	}
 }

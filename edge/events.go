@@ -97,10 +97,8 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 		return err
 	}
 	feed, queue, logger := s.cache.Feed(store), s.store.work.Load(), Sampled(s.base.Logger)
-	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.sites), s.refresh, logger)
-	run(func(ctx context.Context) {
-		registrations.Forgetter.Run(ctx, platformsOf[platform.MemberFinder](s.sites))
-	})
+	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.sites), platformsOf[platform.MemberFinder](s.sites), s.refresh, logger)
+	run(registrations.Forgetter.Run)
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.sites), logger, registrations)
 	feed.UseTitles(service.Posts.Title)
 	service.Posts.UseCache(s.cache)
@@ -119,12 +117,12 @@ func (s *Events) takeRegistrations(name string) bool {
 }
 
 // forget has registrations forget members who were deleted on the platform of a site.
-func (s *Events) forget(site string, emails ...string) {
+func (s *Events) forget(ctx context.Context, site string, emails ...string) {
 	if s == nil {
 		return
 	}
 	if serving := s.serving.Load(); serving != nil {
-		serving.registrations.Forgetter.Deleted(site, emails...)
+		serving.registrations.Forgetter.Deleted(ctx, site, emails...)
 	}
 }
 

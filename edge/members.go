@@ -26,7 +26,7 @@ type Members struct {
 	Path     string // of the API
 	base     *base
 	sites    *follower
-	deleted  func(site string, emails ...string) // of members
+	deleted  members.Deletions
 	store    *openStore
 	logger   *zap.Logger
 	inbound  map[string]inbound.Site // by site name, of those that have a platform
@@ -56,7 +56,7 @@ type declared struct {
 
 // newMembers checks what the members API at a path needs. Deleted is told of members who are
 // deleted on the platform of a site.
-func newMembers(b *base, sites *follower, path string, deleted func(site string, emails ...string)) (*Members, error) {
+func newMembers(b *base, sites *follower, path string, deleted members.Deletions) (*Members, error) {
 	s := &Members{Path: path, base: b, sites: sites, deleted: deleted, logger: b.Logger, inbound: make(map[string]inbound.Site), declared: make(map[string]declared)}
 	var err error
 	if s.store, err = b.useStore(s); err != nil {

@@ -1,10 +1,6 @@
 package edge
 
-import (
-	"context"
-
-	"github.com/lychgate/caddy-lychgate/work"
-)
+import "github.com/lychgate/caddy-lychgate/work"
 
 // Pending is the queue of all that is written here and not on the platforms yet. It opens the store if it is not open. Errors:
 // ErrStoreAway, and why it cannot be opened.
@@ -16,16 +12,6 @@ func (u *Uses) Pending() (*work.Queue, error) {
 		return nil, err
 	}
 	return u.PendingNow()
-}
-
-// TryNow has all that is pending of a site tried at once. Errors: ErrStoreAway, those of the store.
-func (u *Uses) TryNow(ctx context.Context, site string) error {
-	queue, err := u.PendingNow()
-	if err != nil {
-		return err
-	}
-	_, err = queue.TryNow(ctx, site)
-	return err
 }
 
 // PendingNow is Pending for callers that do not wait until the store is opened.

@@ -108,7 +108,7 @@ func register(t *testing.T, db *database.DB, site string) {
 		t.Fatalf("work.New: %v", err)
 	}
 	registrations := registration.New(db, store, events.NewFeed(store), queue,
-		func(string) platform.MemberLabeler { return nil }, func(context.Context, string, string) error { return nil }, zap.NewNop())
+		func(string) platform.MemberLabeler { return nil }, func(string) platform.MemberFinder { return nil }, func(context.Context, string, string) error { return nil }, zap.NewNop())
 	reader := registration.Reader{Member: "uuid-1", Email: "jane@example.com", Name: "Jane", Membership: registration.FreeMember}
 	if _, err := registrations.Readers.Register(t.Context(), site, "party", reader); err != nil {
 		t.Fatalf("Register: %v", err)

@@ -36,6 +36,10 @@ type openStore struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	releases pool.Releases
+
+	trying   sync.Mutex
+	tries    []string // sites of which all is to be tried once the store is open
+	isTrying bool     // it is, and all who use it have begun
 }
 
 // storeUser is what runs on the store.
@@ -168,7 +172,24 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 		}
 		s.users = s.users[1:]
 	}
+	s.trying.Lock()
+	defer s.trying.Unlock()
+	s.isTrying = true
+	for _, site := range s.tries {
+		s.work.Load().TrySoon(site)
+	}
 	return nil
+}
+
+// trySoon has all that is pending of a site tried, once the store is open, since its platform is reached in another way.
+func (s *openStore) trySoon(site string) {
+	s.trying.Lock()
+	defer s.trying.Unlock()
+	if s.isTrying {
+		s.work.Load().TrySoon(site)
+		return
+	}
+	s.tries = append(s.tries, site)
 }
 
 // logCommands logs what commands change, until ctx is done.

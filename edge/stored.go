@@ -32,7 +32,7 @@ type StoredSites struct {
 }
 
 func newStoredSites(b *base, served *servedSites, sites *follower, uses *Uses) *StoredSites {
-	s := &StoredSites{follower: sites, base: b, updater: &updater{base: b, served: served, uses: uses, retries: newRetrier(uses.TryNow, b.Logger), warned: make(map[string]bool)}}
+	s := &StoredSites{follower: sites, base: b, updater: &updater{base: b, served: served, uses: uses, warned: make(map[string]bool)}}
 	sites.apply = s.updater.serve
 	s.restoreOnce, s.openOnce = sync.OnceValue(s.restore), sync.OnceValue(s.openStore)
 	return s
@@ -80,7 +80,6 @@ func (s *StoredSites) begin(ctx context.Context, db *database.DB, run func(func(
 		return err
 	}
 	run(s.completeRestored)
-	run(s.updater.retries.run)
 	run(s.watch)
 	run(s.purger.run)
 	return nil

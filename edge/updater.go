@@ -15,9 +15,8 @@ type updater struct {
 	base    *base
 	served  *servedSites
 	uses    *Uses
-	logger  *zap.Logger  // of what may be wrong with each of many sites
-	metrics *SiteMetrics // of all sites in the store
-	retries *retrier
+	logger  *zap.Logger     // of what may be wrong with each of many sites
+	metrics *SiteMetrics    // of all sites in the store
 	warned  map[string]bool // of names and hosts that a site of the configuration has
 
 	snapshot *snapshot // of what this edge, or the one before, has made of sites
@@ -171,7 +170,7 @@ func (u *updater) retryChanged(gone []*Site, byName map[string]*Site) {
 	for _, old := range gone {
 		now := byName[old.Name]
 		if now != nil && now.Locked == nil && (old.Locked != nil || !now.Config.Platform.ReachesAs(old.Config.Platform)) {
-			u.retries.add(now.Name)
+			u.base.store.trySoon(now.Name)
 		}
 	}
 }

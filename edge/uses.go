@@ -73,7 +73,9 @@ func (u *Uses) refreshMember(ctx context.Context, site, id string) error {
 }
 
 // forgetRegistrants has registrations forget members who were deleted on the platform of a site.
-func (u *Uses) forgetRegistrants(site string, emails ...string) { u.events.forget(site, emails...) }
+func (u *Uses) forgetRegistrants(ctx context.Context, site string, emails ...string) {
+	u.events.forget(ctx, site, emails...)
+}
 
 func (u *Uses) imageSize(ctx context.Context, site string) (string, error) {
 	return u.events.imageSize(ctx, site)

@@ -1,12 +1,14 @@
 package members
 
+import "context"
+
 // Deletions is told of members that were deleted on the platform of a site, by the emails that
-// they had, so that others forget them too. It returns at once. It may be nil.
-type Deletions func(site string, emails ...string)
+// they had, so that others forget them too. It may be nil.
+type Deletions func(ctx context.Context, site string, emails ...string)
 
 // Tell tells of members, if there are any.
-func (d Deletions) Tell(site string, emails ...string) {
+func (d Deletions) Tell(ctx context.Context, site string, emails ...string) {
 	if d != nil && len(emails) > 0 {
-		d(site, emails...)
+		d(ctx, site, emails...)
 	}
 }

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,200 +18,84 @@ import (
 )
 
 // This file removes the email and the name of registrants who were deleted on the platform
-// (docs/registration.md#personal-data).
+// (docs/registration.md#personal-data). The platform's word counts.
 
 const (
-	// saidInterval is how soon the platform is asked for members who are said to be deleted, and
-	// roundInterval how often for platform.MaxMembersOf of all registrants of a site.
-	saidInterval  = 5 * time.Second
-	roundInterval = time.Minute
+	// said is the kind of work that asks the platform for a registrant who is said to be deleted. Its keys are members.
+	said = "said_deleted"
+
+	// rounds is the kind that asks for all registrants of a site, some at a time.
+	rounds = "registrants"
+
+	// partInterval is how often platform.MaxMembersOf of a site's registrants are asked for, and sitesInterval how often the
+	// sites that have registrants are listed.
+	partInterval  = time.Minute
+	sitesInterval = time.Minute
 
 	// forgetRound is how often each registrant is asked for. In a day there is time for 72,000 of
 	// a site; of more it takes longer.
 	forgetRound = 24 * time.Hour
 
-	// slotInterval is how soon the sites are tried again for which too much was under way.
-	slotInterval = 100 * time.Millisecond
-
 	// forgetTimeout bounds what is asked of a site at once.
 	forgetTimeout = 20 * time.Second
 
-	// maxSaid bounds the members who are said to be deleted and were not asked for yet, of all
-	// sites. Others are found by the round.
-	maxSaid = 10000
-
-	// maxSaidAtOnce bounds those who are asked for in an interval, of a site.
-	maxSaidAtOnce = 2 * platform.MaxMembersOf
+	// maxSaid bounds the registrants of a site who are said to be deleted and were not asked for yet. Others are found by the round.
+	maxSaid = 10_000
 )
+
+// FinderHosts are the platforms of sites, nil for a site that this process does not serve.
+type FinderHosts func(site string) platform.MemberFinder
 
 // Forgetter forgets registrants.
 type Forgetter struct {
 	db     *database.DB
 	work   *work.Queue
+	hosts  FinderHosts
 	logger *zap.Logger
+	rounds *work.Recurring
 
-	forgetting
+	mu sync.Mutex
+	at map[string]place // by site
 }
 
-func newForgetter(db *database.DB, queue *work.Queue, logger *zap.Logger) *Forgetter {
-	return &Forgetter{db, queue, logger, forgetting{said: make(map[string][]string), rounds: make(map[string]round)}}
+// place is how far a site's registrants were asked for.
+type place struct {
+	after   string // the member who was asked for last
+	isWhole bool   // the round began with the first one
 }
 
-// forgetting is whom the platforms of sites are to be asked for.
-type forgetting struct {
-	mu     sync.Mutex
-	said   map[string][]string // emails, by site
-	count  int                 // of said
-	rounds map[string]round
-}
-
-// round is how far a site's registrants were asked for.
-type round struct {
-	after string // the member who was asked for last
-	next  time.Time
-}
-
-// Deleted says that members of a site were deleted on its platform, who had these emails. It
-// returns at once. Run asks the platform, whose word counts.
-func (f *Forgetter) Deleted(site string, emails ...string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	emails = emails[:min(len(emails), maxSaid-f.count)]
-	f.count += len(emails)
-	f.said[site] = append(f.said[site], emails...)
-}
-
-// take removes at most maxSaidAtOnce emails from what Deleted was told of a site.
-func (f *forgetting) take(site string) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := f.said[site]
-	n := min(len(all), maxSaidAtOnce)
-	f.count -= n
-	if f.said[site] = all[n:]; n == len(all) {
-		delete(f.said, site)
-	}
-	return all[:n]
-}
-
-// Run forgets registrants whom the platforms do not have any more, until ctx is done.
-func (f *Forgetter) Run(ctx context.Context, hosts func(site string) platform.MemberFinder) {
-	var loops sync.WaitGroup
-	loops.Go(func() {
-		repeat(ctx, saidInterval, func() {
-			if f.isSaid() {
-				f.forgetSites(ctx, hosts, f.hasSaid, f.forgetSaid)
-			}
-		})
-	})
-	loops.Go(func() {
-		repeat(ctx, roundInterval, func() {
-			f.forgetSites(ctx, hosts, func(site string) bool { return f.isDue(site, f.db.Now()) }, f.forgetSome)
-		})
-	})
-	loops.Wait()
-}
-
-// repeat calls do in an interval, until ctx is done.
-func repeat(ctx context.Context, interval time.Duration, do func()) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			do()
+func newForgetter(db *database.DB, queue *work.Queue, hosts FinderHosts, logger *zap.Logger) *Forgetter {
+	f := &Forgetter{db: db, work: queue, hosts: hosts, logger: logger, rounds: work.NewRecurring(rounds, db.Now), at: make(map[string]place)}
+	of := func(site string) any {
+		if host := hosts(site); host != nil {
+			return host
 		}
+		return nil
+	}
+	queue.Handle(work.Kind{Name: said, Timeout: forgetTimeout, IsCheck: true, Platform: of, Do: f.askSaid})
+	queue.Handle(work.Kind{Name: rounds, Timeout: forgetTimeout, IsCheck: true, IsPoll: true, Table: f.rounds, Platform: of, Do: f.askSome})
+	return f
+}
+
+// Deleted has the platform asked for those who had these emails, since they are said to be deleted.
+func (f *Forgetter) Deleted(ctx context.Context, site string, emails ...string) {
+	err := f.deleted(ctx, site, emails)
+	if err != nil && ctx.Err() == nil {
+		f.logger.Warn("cannot note deleted registrants; they are found within a day", zap.String("site", site), zap.Error(err))
 	}
 }
 
-func (f *forgetting) isSaid() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.count > 0
-}
-
-func (f *forgetting) hasSaid(site string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.said[site]) > 0
-}
-
-// forgetSites asks the platforms of the sites that have registrants and are wanted. A site for which
-// too much is under way has its turn later, so platforms that hang leave none out.
-func (f *Forgetter) forgetSites(
-	ctx context.Context, hosts func(site string) platform.MemberFinder, isWanted func(site string) bool,
-	forget func(context.Context, platform.MemberFinder, string) error,
-) {
-	sites, err := database.List(ctx, f.db.Read, database.Text, listRegistrantSites)
-	if err != nil {
-		return // the store that is away says so elsewhere
-	}
-	f.keep(sites)
-	retry := time.NewTicker(slotInterval)
-	defer retry.Stop()
-	for {
-		sites = slices.DeleteFunc(sites, func(site string) bool {
-			host := hosts(site)
-			return host == nil || !isWanted(site) || f.forgetSite(host, site, forget)
-		})
-		if len(sites) == 0 {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-retry.C:
-		}
-	}
-}
-
-// forgetSite begins to ask the platform of a site. It reports false if too much is under way.
-func (f *Forgetter) forgetSite(host platform.MemberFinder, site string, forget func(context.Context, platform.MemberFinder, string) error) bool {
-	return f.work.Background(site, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
-		defer cancel()
-		if err := forget(ctx, host, site); err != nil {
-			f.logger.Debug("cannot look for deleted registrants", zap.String("site", site), zap.Error(err))
-		}
-	})
-}
-
-// keep drops what is known of other sites than some.
-func (f *forgetting) keep(sites []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for site := range f.rounds {
-		if !slices.Contains(sites, site) {
-			delete(f.rounds, site)
-		}
-	}
-	for site, emails := range f.said {
-		if !slices.Contains(sites, site) {
-			f.count -= len(emails)
-			delete(f.said, site)
-		}
-	}
-}
-
-// forgetSaid asks for those who are said to be deleted. After a failure they are asked for again
-// later.
-func (f *Forgetter) forgetSaid(ctx context.Context, host platform.MemberFinder, site string) error {
-	said := f.take(site)
-	for len(said) > 0 {
-		part := said[:min(len(said), platform.MaxMembersOf)]
-		list, err := f.registrantsOf(ctx, site, part)
-		for members := range slices.Chunk(list, platform.MaxMembersOf) {
-			if err == nil {
-				err = f.forget(ctx, host, site, members)
-			}
-		}
+func (f *Forgetter) deleted(ctx context.Context, site string, emails []string) error {
+	for part := range slices.Chunk(emails, platform.MaxMembersOf) {
+		members, err := f.registrantsOf(ctx, site, part)
 		if err != nil {
-			f.Deleted(site, said...)
 			return err
 		}
-		said = said[len(part):]
+		for _, member := range members {
+			if _, err := f.work.Check(ctx, site, said, member, time.Time{}, maxSaid); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -229,59 +114,76 @@ func (f *Forgetter) registrantsOf(ctx context.Context, site string, emails []str
 	return list, database.Wrap("finding registrants by email", err)
 }
 
-// forgetSome asks for some of a site's registrants, if their round is due.
-func (f *Forgetter) forgetSome(ctx context.Context, host platform.MemberFinder, site string) error {
-	at := f.begin(site, f.db.Now())
-	list, err := database.List(ctx, f.db.Read, database.Text, listRegistrantMembers, site, at.after, platform.MaxMembersOf)
+// askSaid asks for a registrant who is said to be deleted.
+func (f *Forgetter) askSaid(ctx context.Context, t work.Task) work.Result {
+	if err := f.forget(ctx, t.Site, []string{t.Key}); err != nil {
+		return work.Result{Outcome: work.Again, Reason: platform.ReasonOf(err), IsUnasked: true}
+	}
+	return work.Result{Outcome: work.Done}
+}
+
+// Run has the registrants of all sites asked for, until ctx is done.
+func (f *Forgetter) Run(ctx context.Context) {
+	ticker := time.NewTicker(sitesInterval)
+	defer ticker.Stop()
+	for {
+		f.keepSites(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// keepSites has the sites that have registrants asked for theirs. What is known of others is dropped.
+func (f *Forgetter) keepSites(ctx context.Context) {
+	sites, err := database.List(ctx, f.db.Read, database.Text, listRegistrantSites)
 	if err != nil {
-		return database.Wrap("listing registrants", err)
+		return // the store that is away says so elsewhere
 	}
-	if err := f.forget(ctx, host, site, list); err != nil {
-		return err
-	}
-	f.goOn(site, at, list)
-	return nil
-}
-
-// isDue reports whether some of a site's registrants are to be asked for.
-func (f *forgetting) isDue(site string, now time.Time) bool {
+	f.rounds.Keep(sites, partInterval)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at, ok := f.rounds[site]
-	return !ok || at.after != "" || !now.Before(at.next)
+	maps.DeleteFunc(f.at, func(site string, _ place) bool { return !slices.Contains(sites, site) })
 }
 
-// begin is where the round of a site goes on; goOn notes that it did. The first round of a process starts
+// askSome asks for some of a site's registrants. The first round of a process starts
 // at a random place, so that processes that end soon still ask for all registrants over time.
-func (f *forgetting) begin(site string, now time.Time) round {
+func (f *Forgetter) askSome(ctx context.Context, t work.Task) work.Result {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	at, ok := f.rounds[site]
+	at, isKnown := f.at[t.Site]
+	f.mu.Unlock()
+	if !isKnown {
+		at.after = fmt.Sprintf("%04x", rand.N(1<<16))
+	}
+	list, err := database.List(ctx, f.db.Read, database.Text, listRegistrantMembers, t.Site, at.after, platform.MaxMembersOf)
+	if err == nil {
+		err = f.forget(ctx, t.Site, list)
+	}
+	next := partInterval
 	switch {
-	case !ok:
-		at = round{after: fmt.Sprintf("%04x", rand.N(1<<16)), next: now}
-		f.rounds[site] = at
-	case at.after == "":
-		at.next = now.Add(forgetRound)
-	}
-	return at
-}
-
-// goOn notes that members were asked for. A part that is not full is the last one of the round.
-func (f *forgetting) goOn(site string, at round, list []string) {
-	at.after = ""
-	if len(list) == platform.MaxMembersOf {
+	case err != nil:
+		f.logger.Debug("cannot look for deleted registrants", zap.String("site", t.Site), zap.Error(err))
+	case len(list) == platform.MaxMembersOf:
 		at.after = list[len(list)-1]
+	default:
+		if at.isWhole {
+			next = forgetRound
+		}
+		at = place{isWhole: true}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rounds[site] = at
+	f.at[t.Site] = at
+	return work.Result{Outcome: work.Later, At: f.db.Now().Add(next), IsUnasked: true}
 }
 
 // forget removes the email and the name of those of some registrants whom the platform does not
 // have. That they registered stays, without saying who they are.
-func (f *Forgetter) forget(ctx context.Context, host platform.MemberFinder, site string, list []string) error {
-	if len(list) == 0 {
+func (f *Forgetter) forget(ctx context.Context, site string, list []string) error {
+	host := f.hosts(site)
+	if len(list) == 0 || host == nil {
 		return nil
 	}
 	there, err := host.MembersOf(ctx, list)

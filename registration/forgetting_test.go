@@ -2,12 +2,8 @@ package registration
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +14,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
-	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/platform"
 	"github.com/lychgate/caddy-lychgate/work"
 )
@@ -75,17 +70,19 @@ func registerSome(t *testing.T, r *edge, count int) (members []string) {
 }
 
 // Members who are said to be deleted are forgotten, unless the platform has them. That they
-// registered stays. While the platform is away, they are asked for again.
-func TestForgetSaid(t *testing.T) {
+// registered stays. While the platform is away, they are asked for again, by whichever process is there.
+func TestDeletedMembersAreForgotten(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
-		edges := edgesWithParty(t, db, 1, nil)
+		edges := edgesWithParty(t, db, 2, nil)
 		r := edges[0]
 		all := registerSome(t, r, 4)
 		f := &finder{gone: []string{reader(1).Member}, isDown: true}
-		look := func(what string, err error, asked []int, left []string) {
+		look := func(what string, asked []int, left []string) {
 			t.Helper()
-			if got := r.forgetSaid(t.Context(), f, "daily"); !errors.Is(got, err) {
-				t.Errorf("%s: %v, want %v", what, got, err)
+			r.finder = f
+			want[map[string]int](t)(r.queue.MakeDue(t.Context(), "daily")) // what has failed
+			if err := r.queue.DoDue(t.Context()); err != nil {
+				t.Errorf("%s: queue.DoDue: %v", what, err)
 			}
 			if diff := cmp.Diff(asked, f.asks()); diff != "" {
 				t.Errorf("%s: the members asked for (-want +got): %s", what, diff)
@@ -94,14 +91,15 @@ func TestForgetSaid(t *testing.T) {
 				t.Errorf("%s: who is known by name (-want +got): %s", what, diff)
 			}
 		}
-		look("nobody is said to be deleted", nil, nil, all)
-		r.Deleted("daily", "JANE1@example.com", "jane2@example.com", "other@example.com")
-		look("the platform is away", errFinder, []int{2}, all)
+		look("nobody is said to be deleted", nil, all)
+		r.Deleted(t.Context(), "daily", "JANE1@example.com", "jane2@example.com", "other@example.com")
+		look("the platform is away", []int{1, 1}, all)
 		f.isDown = false
-		look("it is back", nil, []int{2}, without(all, reader(1).Member))
-		look("again", nil, nil, without(all, reader(1).Member))
-		r.Deleted("daily", "other@example.com")
-		look("somebody who has not registered", nil, nil, without(all, reader(1).Member))
+		r = edges[1]
+		look("it is back", []int{1, 1}, without(all, reader(1).Member))
+		look("again", nil, without(all, reader(1).Member))
+		r.Deleted(t.Context(), "daily", "other@example.com")
+		look("somebody who has not registered", nil, without(all, reader(1).Member))
 		if got, err := r.Find(t.Context(), "daily", "party", Reader{}); err != nil || got.Taken != 4 {
 			t.Errorf("%d are registered, %v; want 4, as before", got.Taken, err)
 		}
@@ -122,9 +120,10 @@ func TestForgettingIsAChange(t *testing.T) {
 			return seen{want[string](t)(l.ListTag(t.Context(), "daily", event)), page.Changes}
 		}
 		before, other := look(party), look(ball)
-		l.Deleted("daily", reader(1).Email)
-		if err := l.forgetSaid(t.Context(), &finder{gone: []string{reader(1).Member}}, "daily"); err != nil {
-			t.Fatalf("forgetSaid: %v", err)
+		l.finder = &finder{gone: []string{reader(1).Member}}
+		l.Deleted(t.Context(), "daily", reader(1).Email)
+		if err := l.queue.DoDue(t.Context()); err != nil {
+			t.Fatalf("queue.DoDue: %v", err)
 		}
 		after := look(party)
 		if after.tag == before.tag {
@@ -188,172 +187,61 @@ func TestForgetRound(t *testing.T) {
 		const count = 2*platform.MaxMembersOf + 20
 		all := registerSome(t, r, count)
 		f := &finder{gone: []string{all[0], all[70], all[count-1]}}
-		r.rounds["daily"] = round{}
-		look := func(what string, err error, want ...int) {
+		r.finder, r.at["daily"] = f, place{}
+		look := func(what string, next time.Duration, asked ...int) {
 			t.Helper()
-			if r.isDue("daily", db.Now()) {
-				if got := r.forgetSome(t.Context(), f, "daily"); !errors.Is(got, err) {
-					t.Errorf("%s: %v, want %v", what, got, err)
-				}
+			now := db.Now()
+			got := r.askSome(t.Context(), work.Task{Site: "daily"})
+			if wait := got.At.Sub(now).Round(time.Minute); got.Outcome != work.Later || wait != next {
+				t.Errorf("%s: %v, and the next part after %v, want %v after %v", what, got.Outcome, wait, work.Later, next)
 			}
-			if diff := cmp.Diff(want, f.asks()); diff != "" {
+			if diff := cmp.Diff(asked, f.asks()); diff != "" {
 				t.Errorf("%s: the members asked for (-want +got): %s", what, diff)
 			}
 		}
-		look("the first part", nil, platform.MaxMembersOf)
+		look("the first part", partInterval, platform.MaxMembersOf)
 		f.isDown = true
-		look("the platform is away", errFinder, platform.MaxMembersOf)
+		look("the platform is away", partInterval, platform.MaxMembersOf)
 		f.isDown = false
-		look("the second part", nil, platform.MaxMembersOf)
-		look("the last part", nil, 20)
-		look("on the same day", nil)
+		look("the second part", partInterval, platform.MaxMembersOf)
+		look("the last part of a round that began anywhere", partInterval, 20)
 		if diff := cmp.Diff(without(all, f.gone...), named(t, r)); diff != "" {
 			t.Errorf("who is known by name (-want +got): %s", diff)
 		}
-		r.rounds["daily"] = round{next: db.Now().Add(-time.Second)}
-		f.isDown = true
-		look("the platform is away on the next day", errFinder, platform.MaxMembersOf)
-		f.isDown = false
-		look("it is back", nil, platform.MaxMembersOf)
+		look("the first part of a whole round", partInterval, platform.MaxMembersOf)
+		look("the second part", partInterval, platform.MaxMembersOf)
+		look("the last part", forgetRound, 17)
 	})
 }
 
-// A process begins anywhere, and goes on from the first registrant.
-func TestForgetFromAnywhere(t *testing.T) {
-	f := forgetting{rounds: make(map[string]round)}
-	now := time.Now()
-	isDue := f.isDue("daily", now)
-	at := f.begin("daily", now)
-	if !isDue || len(at.after) != 4 {
-		t.Errorf("it begins at %+v, %t, want four digits, and to be due", at, isDue)
-	}
-	f.goOn("daily", at, nil)
-	isDue = f.isDue("daily", now)
-	if at = f.begin("daily", now); !isDue || at.after != "" || !at.next.Equal(now.Add(forgetRound)) {
-		t.Errorf("then it begins at %+v, %t, want the first registrant", at, isDue)
-	}
-	f.goOn("daily", at, nil)
-	if f.isDue("daily", now) {
-		t.Error("it is due on the same day, want not")
-	}
-	f.keep([]string{"weekly"})
-	if len(f.rounds) > 0 {
-		t.Errorf("%v is kept of a site without registrants, want nothing", f.rounds)
-	}
-}
-
-// hangingFinder hangs until a test ends.
-type hangingFinder struct{ end <-chan struct{} }
-
-func (f hangingFinder) MembersOf(context.Context, []string) ([]string, error) {
-	<-f.end
-	return nil, errFinder
-}
-
-// The registrants of each site are asked for, though Ghosts hang that come before it in the alphabet, and there
-// are more sites than may be asked at once.
-func TestForgetManySites(t *testing.T) {
+// The sites that have registrants are asked for theirs, and no others.
+func TestSitesWithRegistrants(t *testing.T) {
 	db := dbtest.SQLite(t)
 	r := edgesWithParty(t, db, 1, nil)[0]
-	const sites = 3 * work.MaxChecks
-	err := db.InTx(t.Context(), func(tx *sql.Tx) error {
-		for n := range sites {
-			site := fmt.Sprintf("site%03d", n)
-			if _, err := tx.ExecContext(t.Context(), `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ($1, 0, 0, '', '', '{}')`, site); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(t.Context(), `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by, changed) VALUES ($1, 'e', 'm', 'a@example.com', 'Jane', 'jane', 1, '', 1)`, site); err != nil {
-				return err
-			}
+	if err := r.store.SaveSettings(t.Context(), "daily", events.Settings{}); err != nil {
+		t.Fatalf("store.SaveSettings: %v", err)
+	}
+	r.finder = &finder{gone: []string{reader(0).Member}}
+	look := func(what string, asked ...int) {
+		t.Helper()
+		r.keepSites(t.Context())
+		r.rounds.By("daily", db.Now())
+		if err := r.queue.DoDue(t.Context()); err != nil {
+			t.Fatalf("queue.DoDue: %v", err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("db.InTx: %v", err)
-	}
-	end := make(chan struct{})
-	var mu sync.Mutex
-	var asked []string
-	r.forgetSites(t.Context(), func(site string) platform.MemberFinder {
-		if site < fmt.Sprintf("site%03d", work.MaxChecks-1) {
-			return hangingFinder{end}
-		}
-		return &finder{}
-	}, func(string) bool { return true }, func(ctx context.Context, host platform.MemberFinder, site string) error {
-		mu.Lock()
-		asked = append(asked, site)
-		mu.Unlock()
-		_, err := host.MembersOf(ctx, []string{"m"})
-		return err
-	})
-	close(end)
-	wait.Until(t, func() string {
-		if mu.Lock(); len(asked) < sites {
-			defer mu.Unlock()
-			return fmt.Sprintf("%d sites of %d were asked", len(asked), sites)
-		}
-		mu.Unlock()
-		return ""
-	})
-}
-
-// Those who are said to be deleted are asked for again, all of them, if the platform fails.
-func TestSaidAgain(t *testing.T) {
-	r := edgesWithParty(t, dbtest.SQLite(t), 1, nil)[0]
-	const count = 2 * platform.MaxMembersOf
-	registerSome(t, r, count)
-	for n := range count {
-		r.Deleted("daily", reader(n).Email)
-	}
-	if err := r.forgetSaid(t.Context(), &finder{isDown: true}, "daily"); !errors.Is(err, errFinder) {
-		t.Errorf("forgetSaid: %v, want %v", err, errFinder)
-	}
-	if left := len(r.take("daily")); left != count {
-		t.Errorf("%d are asked for again, want %d", left, count)
-	}
-}
-
-// However many are said to be deleted, what is kept of them is bounded.
-func TestSaidIsBounded(t *testing.T) {
-	r := &Forgetter{forgetting: forgetting{said: make(map[string][]string)}}
-	for n := range 2 * maxSaid {
-		r.Deleted(fmt.Sprint("site", n%3), strconv.Itoa(n))
-	}
-	kept := 0
-	for range maxSaid {
-		for site := range 3 {
-			kept += len(r.take(fmt.Sprint("site", site)))
+		if diff := cmp.Diff(asked, r.finder.asks()); diff != "" {
+			t.Errorf("%s: the members asked for (-want +got): %s", what, diff)
 		}
 	}
-	if kept != maxSaid || r.isSaid() {
-		t.Errorf("%d emails were kept, want %d", kept, maxSaid)
-	}
-}
-
-// Run asks for those who are said to be deleted, and ends with its context.
-func TestForgettingRuns(t *testing.T) {
-	db := dbtest.SQLite(t)
-	edges := edgesWithParty(t, db, 1, nil)
-	if err := edges[0].store.SaveSettings(t.Context(), "daily", events.Settings{}); err != nil {
-		t.Fatalf("edges[0].store.SaveSettings: %v", err)
-	}
-	r := edges[0]
+	look("nobody has registered")
 	registerSome(t, r, 1)
-	f := &finder{gone: []string{reader(0).Member}}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		r.queue.Run(ctx)
-		close(ended)
-	}()
-	r.forgetSites(t.Context(), func(string) platform.MemberFinder { return f }, func(string) bool { return true }, func(ctx context.Context, host platform.MemberFinder, site string) error {
-		defer cancel()
-		r.Deleted(site, reader(0).Email)
-		return r.forgetSaid(ctx, host, site)
-	})
-	<-ended
+	look("somebody has", 1)
 	if left := named(t, r); len(left) > 0 {
 		t.Errorf("%v are known by name, want nobody", left)
 	}
-	r.Run(ctx, nil) // which has ended
+	dbtest.Exec(t, db, `DELETE FROM registrations`)
+	look("nobody has any more")
+	if len(r.at) > 0 {
+		t.Errorf("%v is kept of a site without registrants, want nothing", r.at)
+	}
 }

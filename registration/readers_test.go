@@ -55,6 +55,7 @@ type edge struct {
 	queue   *work.Queue
 	store   *events.SQL
 	db      *database.DB
+	finder  *finder // nil for a site that is not served
 }
 
 // edgesWithParty keeps a published event of site daily with the slug party, in a year, and returns some
@@ -74,8 +75,16 @@ func edgesWithParty(t *testing.T, db *database.DB, edges int, values map[string]
 func newEdge(t *testing.T, db *database.DB, hosts LabelHosts, changed Changed) *edge {
 	t.Helper()
 	store, queue := want[*events.SQL](t)(events.NewSQL(t.Context(), db)), want[*work.Queue](t)(work.New(t.Context(), db, zap.NewNop(), nil))
-	s := New(db, store, events.NewFeed(store), queue, hosts, changed, zap.NewNop())
-	return &edge{s.Readers, s.Guests, s.Forgetter, s, queue, store, db}
+	e := &edge{queue: queue, store: store, db: db}
+	finders := func(string) platform.MemberFinder {
+		if e.finder == nil {
+			return nil
+		}
+		return e.finder
+	}
+	e.service = New(db, store, events.NewFeed(store), queue, hosts, finders, changed, zap.NewNop())
+	e.Readers, e.GuestList, e.Forgetter = e.service.Readers, e.service.Guests, e.service.Forgetter
+	return e
 }
 
 func publish(t *testing.T, db *database.DB, id, slug string, values map[string]any) {

@@ -29,12 +29,12 @@ type Service struct {
 
 // New registers with the queue the kind of work that labels registrants. The store and the feed must
 // be on db.
-func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, changed Changed, logger *zap.Logger) *Service {
+func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, finders FinderHosts, changed Changed, logger *zap.Logger) *Service {
 	seats := newSeats(db, store, queue)
 	queue.Handle((&labels{db, store, hosts, changed, logger}).kind())
 	return &Service{
 		Readers: newReaders(seats, feed), Guests: &GuestList{lists{seats}, changed, logger},
-		Forgetter: newForgetter(db, queue, logger), seats: seats,
+		Forgetter: newForgetter(db, queue, finders, logger), seats: seats,
 	}
 }
 

@@ -85,6 +85,14 @@ func (q *Queue) TryNow(ctx context.Context, site string) (map[string]int, error)
 	return q.MakeDue(ctx, site)
 }
 
+// TrySoon is TryNow, by Run.
+func (q *Queue) TrySoon(site string) {
+	q.mu.Lock()
+	q.retried[site] = true
+	q.mu.Unlock()
+	q.Wake(site)
+}
+
 // Heard tells that the platform of a site responds to something else. If attempts have failed lately, all that is pending is tried at once.
 func (q *Queue) Heard(ctx context.Context, site string) {
 	q.mu.Lock()

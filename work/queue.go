@@ -91,6 +91,7 @@ type Queue struct {
 	kinds    map[string]*handled
 	breakers map[string]*breaker // by site
 	woken    map[string]bool     // sites at which Run is to look
+	retried  map[string]bool     // those of them of which all that is pending is to be due
 	short    map[string]bool     // sites that had all their slots when Run looked
 }
 
@@ -119,7 +120,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 		store: &store{db, now}, logger: logger, warn: warnings.New(logger, now), serial: limiter.New(0, 1),
 		calls: limiter.NewBulkhead(maxCalls, maxSlowCalls, callsOfSite, slowCall), due: limiter.NewBulkhead(maxDue, maxSlowDue, dueOfSite, slowDue),
 		checks: limiter.NewBulkhead(MaxChecks, 0, checksOfSite, 0), polls: limiter.NewBulkhead(MaxPolls-maxSlowPolls, maxSlowPolls, 0, slowPoll),
-		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), short: make(map[string]bool),
+		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), retried: make(map[string]bool), short: make(map[string]bool),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,20 @@ func (r *Recurring) Put(site string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tasks[site] = &recurring{dueAt: at}
+}
+
+// Keep has a task of each of these sites, and of no others. A new one is first done at a random time within an interval.
+func (r *Recurring) Keep(sites []string, within time.Duration) {
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := make(map[string]*recurring, len(sites))
+	for _, site := range sites {
+		if kept[site] = r.tasks[site]; kept[site] == nil {
+			kept[site] = &recurring{dueAt: now.Add(mathrand.N(within))}
+		}
+	}
+	r.tasks = kept
 }
 
 // By has the task of a site done by a time at the latest, if there is one. A task that is being done is done once more.

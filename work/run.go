@@ -155,7 +155,10 @@ func (q *Queue) startWoken(ctx context.Context) error {
 	woken := q.takeWoken()
 	for site := range woken {
 		delete(woken, site)
-		err := q.probe(ctx, site)
+		err := q.retry(ctx, site)
+		if err == nil {
+			err = q.probe(ctx, site)
+		}
 		for _, k := range kinds {
 			if err == nil {
 				_, err = q.startSite(ctx, k, site)
@@ -169,6 +172,24 @@ func (q *Queue) startWoken(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// retry makes all due that is pending of a site, if TrySoon has asked for it.
+func (q *Queue) retry(ctx context.Context, site string) error {
+	q.mu.Lock()
+	isAsked := q.retried[site]
+	delete(q.retried, site)
+	q.mu.Unlock()
+	if !isAsked {
+		return nil
+	}
+	_, err := within(ctx, func(ctx context.Context) (map[string]int, error) { return q.TryNow(ctx, site) })
+	if err != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.retried[site], q.woken[site] = true, true
+	}
+	return err
 }
 
 func (q *Queue) takeWoken() map[string]bool {

@@ -108,7 +108,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 		t.Fatalf("work.New: %v", err)
 	}
 	feed := events.NewFeed(store)
-	registrations := registration.New(db, store, feed, queue, func(string) platform.MemberLabeler { return nil }, nil, zap.NewNop())
+	registrations := registration.New(db, store, feed, queue, func(string) platform.MemberLabeler { return nil }, func(string) platform.MemberFinder { return nil }, nil, zap.NewNop())
 	core, log := observer.New(zapcore.DebugLevel)
 	d := &door{t: t, members: new(membership), log: log, address: "192.0.2.1"}
 	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Recipients: unlimited{}, Networks: unlimited{}, Logger: zap.New(core)}

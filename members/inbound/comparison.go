@@ -114,7 +114,7 @@ func (s comparer) step(ctx context.Context, w *walk) (Compared, error) {
 	if err != nil {
 		return Compared{}, err
 	}
-	s.Deleted.Tell(s.name, emailsOf(differences.Gone)...)
+	s.Deleted.Tell(ctx, s.name, emailsOf(differences.Gone)...)
 	result := Compared{
 		Seen:    len(there),
 		Added:   len(differences.Added) - len(undone.Added),

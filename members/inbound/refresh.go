@@ -183,7 +183,7 @@ func (s *site) takeOver(ctx context.Context, r members.Record, owner string) err
 		if r.IsPending() {
 			s.logger().Warn("member was deleted on the platform before all writes were applied", zap.String("guid", r.GUID))
 		}
-		s.Deleted.Tell(s.name, r.Email)
+		s.Deleted.Tell(ctx, s.name, r.Email)
 		return s.leases().Forget(ctx, r, owner)
 	}
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *site) markApplied(ctx context.Context, r members.Record, found platform
 		err = mark()
 	}
 	if r.Deleted && err == nil {
-		s.Deleted.Tell(r.Site, email)
+		s.Deleted.Tell(ctx, r.Site, email)
 	}
 	return r, pending, err
 }
@@ -91,7 +91,7 @@ func (s *site) forget(ctx context.Context, a attempt) {
 	if r.IsPending() {
 		s.logger().Warn("member was deleted on the platform before all writes were applied", zap.String("guid", r.GUID))
 	}
-	s.Deleted.Tell(r.Site, r.Email)
+	s.Deleted.Tell(ctx, r.Site, r.Email)
 	if err := s.leases().Forget(ctx, r, a.Lease.Owner); err != nil {
 		s.logger().Error("cannot delete a member that was deleted on the platform", zap.String("guid", r.GUID), zap.Error(err))
 	}

@@ -165,7 +165,7 @@ func New(t testing.TB) *Harness {
 	queue.Handle(work.Kind{Name: outbox.Kind, Table: h.Outbox, IsPersonal: true, Platform: func(string) any { return nil }})
 	h.Curator = curation.New(moves, queue, func(string) platform.PostHost { return h.Ghost }, zap.NewNop())
 	registrations := registration.New(db, eventsStore, events.NewFeed(eventsStore), queue, func(string) platform.MemberLabeler { return nil },
-		func(context.Context, string, string) error { return nil }, zap.NewNop())
+		func(string) platform.MemberFinder { return nil }, func(context.Context, string, string) error { return nil }, zap.NewNop())
 	h.Guests = registrations.Guests
 	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop(), registrations)
 	h.Events.Posts.UsePages(events.Pages{List: "/ghost/lychgate/events"})

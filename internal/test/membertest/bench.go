@@ -2,6 +2,7 @@
 package membertest
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -48,7 +49,7 @@ func (b *Bench) Deleted() []string {
 	return deleted
 }
 
-func (b *Bench) tellDeleted(site string, emails ...string) {
+func (b *Bench) tellDeleted(_ context.Context, site string, emails ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if site == Site {
