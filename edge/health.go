@@ -44,30 +44,17 @@ func (u *Uses) AskStore(ctx context.Context) error {
 }
 
 func (u *Uses) askStore(ctx context.Context) error {
+	if u.base.store == nil {
+		return nil
+	}
+	store := u.sites.store.Load()
+	if store == nil {
+		return ErrStoreAway
+	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	const noSite = "" // finds nothing, so that asking costs nothing
-	var err error
-	switch {
-	case u.members != nil:
-		serving := u.members.Serving()
-		if serving == nil {
-			return ErrStoreAway
-		}
-		_, err = serving.Store.CountPending(ctx, noSite)
-	case u.themes != nil:
-		store := u.themes.kept.Load()
-		if store == nil {
-			return ErrStoreAway
-		}
-		_, err = store.List(ctx, noSite, 0)
-	case u.base.store != nil: // for its sites alone
-		store := u.sites.store.Load()
-		if store == nil {
-			return ErrStoreAway
-		}
-		_, err = store.List(ctx, noSite, 0)
-	}
+	_, err := store.List(ctx, noSite, 0)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("the store does not answer within %v: %w", healthTimeout, err)
 	}

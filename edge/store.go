@@ -178,6 +178,7 @@ func (s *openStore) tryOpen(timeout time.Duration) error {
 	for _, site := range s.tries {
 		s.work.Load().TrySoon(site)
 	}
+	s.tries = nil
 	return nil
 }
 

@@ -64,12 +64,12 @@ type Config struct {
 	Now func() time.Time
 }
 
-// callerLease is how long a process has a record that it writes for a caller, unless it prolongs that: how long a killed process
-// delays the write, at most.
-const callerLease = 8 * time.Second
-
 // DefaultTimeout bounds how long a caller of the API waits for the platform.
 const DefaultTimeout = 5 * time.Second
+
+// callerLease is how long a process has a record that it writes for a caller, unless it prolongs that: how long a killed process
+// delays the write, at most. It is longer than a caller waits for its turn.
+const callerLease = DefaultTimeout + 500*time.Millisecond
 
 // Service does the operations of the members API for one site. It may be used by
 // many goroutines at once.

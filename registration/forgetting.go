@@ -39,6 +39,9 @@ const (
 	// forgetTimeout bounds what is asked of a site at once.
 	forgetTimeout = 20 * time.Second
 
+	// noteTimeout bounds noting who is said to be deleted.
+	noteTimeout = 5 * time.Second
+
 	// maxSaid bounds the registrants of a site who are said to be deleted and were not asked for yet. Others are found by the round.
 	maxSaid = 10_000
 )
@@ -60,8 +63,8 @@ type Forgetter struct {
 
 // place is how far a site's registrants were asked for.
 type place struct {
-	after   string // the member who was asked for last
-	isWhole bool   // the round began with the first one
+	after string    // the member who was asked for last
+	began time.Time // when the round did, with the first one; zero if it began with another
 }
 
 func newForgetter(db *database.DB, queue *work.Queue, hosts FinderHosts, logger *zap.Logger) *Forgetter {
@@ -73,14 +76,15 @@ func newForgetter(db *database.DB, queue *work.Queue, hosts FinderHosts, logger 
 		return nil
 	}
 	queue.Handle(work.Kind{Name: said, Timeout: forgetTimeout, IsCheck: true, Platform: of, Do: f.askSaid})
-	queue.Handle(work.Kind{Name: rounds, Timeout: forgetTimeout, IsCheck: true, IsPoll: true, Table: f.rounds, Platform: of, Do: f.askSome})
+	queue.Handle(work.Kind{Name: rounds, Timeout: forgetTimeout, IsCheck: true, Table: f.rounds, Platform: of, Do: f.askSome})
 	return f
 }
 
 // Deleted has the platform asked for those who had these emails, since they are said to be deleted.
 func (f *Forgetter) Deleted(ctx context.Context, site string, emails ...string) {
-	err := f.deleted(ctx, site, emails)
-	if err != nil && ctx.Err() == nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	if err := f.deleted(ctx, site, emails); err != nil {
 		f.logger.Warn("cannot note deleted registrants; they are found within a day", zap.String("site", site), zap.Error(err))
 	}
 }
@@ -142,10 +146,11 @@ func (f *Forgetter) keepSites(ctx context.Context) {
 	if err != nil {
 		return // the store that is away says so elsewhere
 	}
+	slices.Sort(sites)
 	f.rounds.Keep(sites, partInterval)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.at, func(site string, _ place) bool { return !slices.Contains(sites, site) })
+	maps.DeleteFunc(f.at, func(site string, _ place) bool { _, has := slices.BinarySearch(sites, site); return !has })
 }
 
 // askSome asks for some of a site's registrants. The first round of a process starts
@@ -168,10 +173,10 @@ func (f *Forgetter) askSome(ctx context.Context, t work.Task) work.Result {
 	case len(list) == platform.MaxMembersOf:
 		at.after = list[len(list)-1]
 	default:
-		if at.isWhole {
-			next = forgetRound
+		if !at.began.IsZero() {
+			next = max(partInterval, at.began.Add(forgetRound).Sub(f.db.Now()))
 		}
-		at = place{isWhole: true}
+		at = place{began: f.db.Now().Add(next)}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,7 +210,7 @@ func (f *Forgetter) forget(ctx context.Context, site string, list []string) erro
 }
 
 const (
-	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site) ORDER BY site`
+	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site)`
 
 	listRegistrantMembers = `SELECT DISTINCT member FROM registrations WHERE site = $1 AND member > $2 AND email <> '' ORDER BY member LIMIT $3`
 )

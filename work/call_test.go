@@ -326,3 +326,27 @@ type broken struct{ Table }
 func (broken) DueKinds(context.Context) ([]string, error) { return nil, errors.New("no such table") }
 
 func (broken) Purge(context.Context) error { return errors.New("no such table") }
+
+// unwritten fails whenever something is to be made due.
+type unwritten struct {
+	broken
+	asked atomic.Int64
+}
+
+func (u *unwritten) MakeDue(context.Context, string) (map[string]int, error) {
+	u.asked.Add(1)
+	return nil, errors.New("no connection")
+}
+
+// While the store is away, what is to be tried soon is not tried without a pause.
+func TestTrySoonWhileTheStoreIsAway(t *testing.T) {
+	table := new(unwritten)
+	bubble(t, []string{"daily"}, func(*Kind) {}, func(b *bench) {
+		b.Handle(Kind{Name: "bad", Table: table, Platform: func(string) any { return nil }})
+		b.TrySoon("daily")
+		<-time.After(10 * time.Second)
+		if n := table.asked.Load(); n < 2 || n > 12 {
+			t.Errorf("asked %d times in 10 s, want about once a second", n)
+		}
+	})
+}

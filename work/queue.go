@@ -25,7 +25,7 @@ const (
 	// The lease of an attempt is prolonged every prolongInterval. An attempt is canceled
 	// leaseMargin before the lease is over, so that nothing more is sent then.
 	prolongInterval = time.Second
-	leaseMargin     = time.Second
+	leaseMargin     = 500 * time.Millisecond
 
 	// settleTimeout bounds how long it takes to note what became of an attempt.
 	settleTimeout = 5 * time.Second
@@ -52,7 +52,7 @@ const (
 
 	// MaxPolls is how many checks with IsPoll are done at once, maxSlowPolls of them at platforms that do not respond in slowPoll. It
 	// lets 200 platforms a second be polled that respond within 60 ms three times, though one of 50 hangs.
-	MaxPolls, maxSlowPolls, slowPoll = 80, 32, time.Second
+	MaxPolls, maxSlowPolls, slowPoll = 80, 32, 2 * time.Second
 
 	// maxPages is how many pages of sites with due work are read at once.
 	maxPages = 4
@@ -404,7 +404,6 @@ func (q *Queue) signal() {
 
 // MakeDue has all that is pending of a site tried at once, and returns how much that is, by kind. So are checks that have failed.
 func (q *Queue) MakeDue(ctx context.Context, site string) (map[string]int, error) {
-	defer q.Wake(site)
 	counts := make(map[string]int)
 	for _, table := range q.tables() {
 		of, err := table.MakeDue(ctx, site)
@@ -413,5 +412,6 @@ func (q *Queue) MakeDue(ctx context.Context, site string) (map[string]int, error
 		}
 		maps.Copy(counts, of)
 	}
+	q.Wake(site)
 	return counts, nil
 }

@@ -172,11 +172,8 @@ func (r *Recurring) Settle(_ context.Context, t Task, result Result) (isDue bool
 	return !of.dueAt.After(r.now()), nil
 }
 
-// MakeDue has the platform asked at once. Nothing is pending.
-func (r *Recurring) MakeDue(_ context.Context, site string) (map[string]int, error) {
-	r.By(site, r.now())
-	return nil, nil
-}
+// MakeDue does nothing: a platform is asked when it is time.
+func (*Recurring) MakeDue(context.Context, string) (map[string]int, error) { return nil, nil }
 
 // Pending lists nothing: checks are not pending.
 func (*Recurring) Pending(context.Context, string, int) ([]Task, error) { return nil, nil }

@@ -23,7 +23,7 @@ var Schema = database.Schema{Name: "work", Files: migrations, Sites: []string{"w
 
 const (
 	// LeaseTime is how long a process has a task whose lease it does not prolong: how long a
-	// killed process delays its work, at most. Its next look is one second after that at the latest.
+	// killed process delays its work, at most. One that is started in its place looks each second at first.
 	LeaseTime = 4 * time.Second
 
 	// firstBackoff is how long after the first failed attempt the next one is due.

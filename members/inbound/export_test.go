@@ -53,6 +53,12 @@ func (s *Sync) CatchUpSince(ctx context.Context, site string, since time.Time) e
 	return err
 }
 
+// Silence has a platform be taken to hang.
+func (s *Sync) Silence(site string) {
+	found := s.site(site)
+	found.judge(context.Background(), context.DeadlineExceeded, s.Now().Add(-silence))
+}
+
 func (s *Sync) EndSilence(site string) { s.site(site).endSilence() }
 
 func (s *Sync) site(name string) *site {

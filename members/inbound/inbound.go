@@ -76,9 +76,9 @@ func (s *Sync) Remove(name string) {
 	s.mu.Lock()
 	old := s.sites[name]
 	delete(s.sites, name)
+	s.polls.Remove(name)
 	s.mu.Unlock()
 	if old != nil {
-		s.polls.Remove(name)
 		old.end(true)
 	}
 }

@@ -48,6 +48,10 @@ func (s *Sync) pollDue(ctx context.Context, t work.Task) work.Result {
 	if !ok {
 		return work.Result{Outcome: work.Later, At: s.Now().Add(countInterval), IsUnasked: true}
 	}
+	if !found.polling.TryLock() { // by an attempt that began before the site was put again
+		return work.Result{Outcome: work.Later, At: s.Now().Add(time.Second), IsUnasked: true}
+	}
+	defer found.polling.Unlock()
 	ctx, cancel := found.whileThere(ctx)
 	defer cancel()
 	return work.Result{Outcome: work.Later, At: comparer{found}.poll(ctx), IsUnasked: true} // whether it responds is said to Contacts
@@ -58,21 +62,20 @@ func (s *Sync) pollDue(ctx context.Context, t work.Task) work.Result {
 func (s comparer) poll(ctx context.Context) time.Time {
 	isFirst := !s.hasBegun.Load()
 	var err error
-	if s.webhook.changes == nil { // else a look for changes goes on
+	if s.webhook.changes == nil || s.isSilent.Load() { // else a look for changes goes on
 		err = s.checkCount(ctx)
 	}
 	if isFirst && !s.isSilent.Load() {
 		s.hasBegun.Store(true)
 	}
-	hasFailed := err != nil
-	if !hasFailed && !s.isSilent.Load() {
+	if err == nil && !s.isSilent.Load() {
 		err = s.plan(ctx)
 	}
 	if err != nil && !s.isOver.Load() && !isEnding(ctx) {
 		s.warnings.Warn(s.name, "cannot compare members with platform", zap.String("problem", members.ForLog(err)))
 	}
 	next := s.nextCount(isFirst)
-	if source := s.events(); source != nil && !hasFailed && !s.isSilent.Load() {
+	if source := s.events(); source != nil && !s.isFailing.Load() && !s.isSilent.Load() {
 		next = earlier(next, s.checkWebhook(ctx, source))
 	}
 	return next
@@ -130,9 +133,20 @@ func (s *Sync) Unpolled() int {
 	return n
 }
 
-// isEnding reports whether ctx is done because the process ends or the site is removed.
-func isEnding(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong) && !errors.Is(ctx.Err(), context.DeadlineExceeded)
+// isEnding reports whether ctx is done because the process ends, the site is removed, or the time is up.
+func isEnding(ctx context.Context) bool { return ctx.Err() != nil && !isCutOff(ctx) }
+
+// isCutOff reports whether ctx is done because too many platforms respond slowly.
+func isCutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), limiter.ErrTooLong) }
+
+// asking asks the platform for more than a count, and notes if it hangs. That a poll is cut off after a count says nothing of that.
+func (s *site) asking(ctx context.Context, ask func() error) error {
+	begin := s.Now()
+	err := ask()
+	if !isCutOff(ctx) {
+		s.judge(ctx, err, begin)
+	}
+	return err
 }
 
 // judge notes that the platform hangs if a call has failed after so long a time.
@@ -144,7 +158,7 @@ func (s *site) judge(ctx context.Context, err error, begin time.Time) {
 
 // hasHung reports whether a call with this context has failed because the platform hangs.
 func (s *site) hasHung(ctx context.Context, err error, begin time.Time) bool {
-	return err != nil && (s.Now().Sub(begin) >= silence || errors.Is(context.Cause(ctx), limiter.ErrTooLong))
+	return err != nil && (s.Now().Sub(begin) >= silence || isCutOff(ctx))
 }
 
 // endSilence notes that the platform has responded to something else than a count, so it is worth one soon.

@@ -84,6 +84,7 @@ type site struct {
 	// alone ask it, until it responds.
 	isSilent atomic.Bool
 
+	polling   sync.Mutex                // while it is polled
 	isFailing atomic.Bool               // its last count failed
 	spread    float64                   // from 0 to 1, so that what recurs does not come at once for all sites
 	count     counting                  // by the poll

@@ -24,6 +24,15 @@ type slow struct {
 	empty
 	pages   int
 	refuses bool
+	moves   bool // a member is changed all the time
+}
+
+func (p *slow) Count(ctx context.Context) (int, platform.Member, error) {
+	n, latest, err := p.empty.Count(ctx)
+	if p.moves {
+		latest = platform.Member{ID: "1", UpdatedAt: time.Now()}
+	}
+	return n, latest, err
 }
 
 func (p *slow) wait(ctx context.Context, method string) error {
@@ -73,6 +82,7 @@ func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
 		"a list that is long":        {slow{pages: 98}, 40},
 		"a list that ends in errors": {slow{pages: 10}, 60},
 		"a list that fails":          {slow{pages: 1}, 12},
+		"a list that fails, changes": {slow{pages: 1, moves: true}, 12},
 		"no registration":            {slow{refuses: true}, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,4 +126,26 @@ func TestCatchUpBesideManyThatAreSlow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A site that is taken to hang in the middle of a look for changes is counted all the same, and the look ends once it responds.
+func TestSilenceDuringALookForChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, store := newPlatforms(), newIdle()
+		p := &slow{empty: empty{platforms: c, site: "daily"}, pages: 6}
+		s := inbound.New(inbound.Config{Store: store, Logger: zap.NewNop(), Work: worktest.Queue(t)})
+		s.Put("daily", inbound.Site{WebhookURL: "https://edge/webhooks", Platform: p})
+		stop := start(t, s)
+		defer stop()
+		<-time.After(15 * time.Second)
+		if n := c.count("changes"); n < 2 || n > 4 {
+			t.Fatalf("%d pages were asked for, want some of a look that goes on", n)
+		}
+		c.count("count")
+		s.Silence("daily")
+		<-time.After(5 * time.Minute)
+		if counts, pages := c.count("count"), c.count("changes"); counts == 0 || pages == 0 {
+			t.Errorf("%d counts and %d pages of changes after it was taken to hang, want some", counts, pages)
+		}
+	})
 }

@@ -47,7 +47,7 @@ func (s *site) checkWebhook(ctx context.Context, source platform.EventSource) ti
 	begin := s.Now()
 	w := &s.webhook
 	isDue := !begin.Before(w.next)
-	if !isDue && w.changed == nil && begin.Before(w.catchUp) {
+	if !isDue && (w.changed == nil || w.pause > 0) && begin.Before(w.catchUp) {
 		return earlier(w.next, w.catchUp)
 	}
 	var isLeft bool
@@ -59,7 +59,7 @@ func (s *site) checkWebhook(ctx context.Context, source platform.EventSource) ti
 		isLeft, err = s.catchUp(ctx)
 	}
 	if err != nil {
-		s.judge(ctx, err, begin)
+		w.changes = nil
 		if !s.isOver.Load() && !isEnding(ctx) {
 			s.warnings.Warn(s.name, "cannot get changes from platform, they may be seen late", zap.String("problem", members.ForLog(err)))
 		}
@@ -70,6 +70,9 @@ func (s *site) checkWebhook(ctx context.Context, source platform.EventSource) ti
 		}
 		w.next, w.catchUp = s.Now().Add(pause), s.Now().Add(pause)
 		return w.next
+	}
+	if isLeft && ctx.Err() != nil { // it was cut off, and goes on where it was
+		return s.Now().Add(webhookInterval)
 	}
 	if isLeft {
 		return s.Now()
@@ -109,7 +112,7 @@ func (s *site) register(ctx context.Context, source platform.EventSource) error 
 		}
 		return err
 	}
-	if err := source.Subscribe(ctx, w.URL); err != nil {
+	if err := s.asking(ctx, func() error { return source.Subscribe(ctx, w.URL) }); err != nil {
 		return err
 	}
 	if err := s.Store.MarkWebhookRegistered(ctx, s.name, w.URL, now); err != nil {
@@ -127,6 +130,7 @@ func (s *site) isMine(w Webhook, source platform.EventSource) bool {
 // changes is a look for changes that is under way.
 type changes struct {
 	began, since time.Time
+	changed      *platform.Member // why, nil if it was time
 	at           *paging
 	pages        int
 	took         time.Duration
@@ -154,24 +158,26 @@ func (s *site) catchUp(ctx context.Context) (isLeft bool, err error) {
 			return false, err
 		}
 	}
-	s.webhook.changed = nil
 	if !isMissed && s.webhook.caughtUp && now.Sub(w.SeenAt) < catchUpInterval {
-		s.webhook.changes, s.webhook.catchUp = nil, w.SeenAt.Add(catchUpInterval)
+		s.webhook.changed, s.webhook.changes, s.webhook.catchUp = nil, nil, w.SeenAt.Add(catchUpInterval)
 		return false, nil
 	}
 	if c == nil {
-		c = &changes{began: now, since: w.SeenAt, at: startPaging("")}
+		c = &changes{began: now, since: w.SeenAt, changed: s.webhook.changed, at: startPaging("")}
 	}
 	c.isMissed = c.isMissed || isMissed
 	if isLeft, err = s.catchUpOn(ctx, c); isLeft {
 		s.webhook.changes, s.webhook.catchUp = c, now
-		return true, nil
+		return true, nil // whatever it was cut off from
 	}
 	s.webhook.changes = nil
 	if err != nil {
 		return false, err
 	}
 	s.webhook.caughtUp, s.webhook.catchUp = true, c.began.Add(catchUpInterval)
+	if s.webhook.changed == c.changed { // and not a later one
+		s.webhook.changed = nil
+	}
 	s.noteMissed(c)
 	return false, s.Store.MarkWebhookSeen(ctx, s.name, c.began)
 }
@@ -221,9 +227,13 @@ func (s *site) catchUpOn(ctx context.Context, c *changes) (isLeft bool, err erro
 		if s.Now().Sub(begin) >= catchUpTurn {
 			return true, nil
 		}
-		page, _, err := s.Platform.List(ctx, c.at.after, c.since.Add(-skew))
+		var page []platform.Member
+		err := s.asking(ctx, func() (err error) {
+			page, _, err = s.Platform.List(ctx, c.at.after, c.since.Add(-skew))
+			return err
+		})
 		if err != nil || len(page) == 0 {
-			return false, err
+			return isCutOff(ctx), err
 		}
 		for _, found := range page {
 			switch took := s.Now().Sub(begin); {
@@ -233,7 +243,7 @@ func (s *site) catchUpOn(ctx context.Context, c *changes) (isLeft bool, err erro
 				return true, nil
 			}
 			if err := s.refreshChanged(ctx, c, found); err != nil {
-				return false, err
+				return isCutOff(ctx), err
 			}
 			if err := c.at.to(found.ID); err != nil {
 				return false, err
@@ -253,7 +263,7 @@ func (s *site) refreshChanged(ctx context.Context, c *changes, found platform.Me
 		return err
 	}
 	c.refreshed++
-	return s.refresh(ctx, found.ID)
+	return s.asking(ctx, func() error { return s.refresh(ctx, found.ID) })
 }
 
 // isSame reports whether the store has a member just as the platform.
