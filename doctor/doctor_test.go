@@ -90,13 +90,7 @@ func healthy() *platformtest.Platform {
 
 // What is wrong with a publication is said once, and what follows from it is not.
 func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
-	good := Result{"site daily", OK, "Ghost 6.22.0 answers and accepts the key", ""}
-	arrive := Result{"site daily, webhook events", OK, "arrive at https://news.example.com/integration/webhooks", ""}
-	for _, test := range []struct {
-		name  string
-		fault func(*platformtest.Platform)
-		want  []Result
-	}{
+	for _, test := range []faultyPlatform{
 		{"healthy", func(*platformtest.Platform) {}, []Result{good, arrive}},
 		{
 			"cannot be reached", func(p *platformtest.Platform) { p.BreakCalls(errors.New("connection refused"), "locate") },
@@ -178,6 +172,14 @@ func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 			},
 			[]Result{{"site daily", Failed, "cannot be reached: tls: failed to verify certificate: signed by unknown authority", "give it a certificate that this machine trusts, or write its address with http:// into the site's platform"}},
 		},
+	} {
+		t.Run(test.name, test.check)
+	}
+}
+
+// So are those of its webhook events.
+func TestProblemsOfEventsAreReported(t *testing.T) {
+	for _, test := range []faultyPlatform{
 		{
 			"events that another server gets", func(p *platformtest.Platform) {
 				p.BreakCalls(&platform.UndeliveredError{Reason: "it was answered with 404", Answered: true}, "testevents")
@@ -205,18 +207,33 @@ func TestProblemsOfAPlatformAreReportedOnce(t *testing.T) {
 			[]Result{good, {"site daily, webhook events", Warning, "arrive, but some were not registered any more", "see that nobody removes them from the integration on the platform; they are registered again"}},
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			p := healthy()
-			test.fault(p)
-			store := storeWith(t, inbound.Webhook{Site: "daily", URL: "https://news.example.com/integration/webhooks/token"})
-			got := results(t, Config{Store: store, AdminPaths: []string{"/ghost"}, Sites: []Site{{
-				Name: "daily", Hosts: []string{"news.example.com", "www.example.com"}, Platform: p, UsesEvents: true, AdminPath: "/ghost", WebhookURL: "https://news.example.com/integration/webhooks",
-				Target: "it may be that none come", // which the test of events knows better
-			}}})
-			if diff := cmp.Diff(test.want, got[1:]); diff != "" {
-				t.Errorf("got[1:] (-want +got):\n%s", diff)
-			}
-		})
+		t.Run(test.name, test.check)
+	}
+}
+
+// faultyPlatform is what is wrong with the platform of a site, and what the doctor says.
+type faultyPlatform struct {
+	name  string
+	fault func(*platformtest.Platform)
+	want  []Result
+}
+
+// good and arrive are the results of a platform with which nothing is wrong.
+var (
+	good   = Result{"site daily", OK, "Ghost 6.22.0 answers and accepts the key", ""}
+	arrive = Result{"site daily, webhook events", OK, "arrive at https://news.example.com/integration/webhooks", ""}
+)
+
+func (f faultyPlatform) check(t *testing.T) {
+	p := healthy()
+	f.fault(p)
+	store := storeWith(t, inbound.Webhook{Site: "daily", URL: "https://news.example.com/integration/webhooks/token"})
+	got := results(t, Config{Store: store, AdminPaths: []string{"/ghost"}, Sites: []Site{{
+		Name: "daily", Hosts: []string{"news.example.com", "www.example.com"}, Platform: p, UsesEvents: true, AdminPath: "/ghost", WebhookURL: "https://news.example.com/integration/webhooks",
+		Target: "it may be that none come", // which the test of events knows better
+	}}})
+	if diff := cmp.Diff(f.want, got[1:]); diff != "" {
+		t.Errorf("got[1:] (-want +got):\n%s", diff)
 	}
 }
 

@@ -44,14 +44,6 @@ func (b *Bulkhead) part(slow bool) *Limiter {
 	return b.quick
 }
 
-// Ask has granted called when there is a slot: before Ask returns, or by another goroutine
-// that ends its slot. It must not block.
-func (b *Bulkhead) Ask(key string, slow bool, granted func(*Slot)) {
-	part := b.part(slow)
-	_, _ = part.queue(key, func() { granted(&Slot{bulkhead: b, key: key, part: part}) }) // fails only once it is closed
-	part.grant()
-}
-
 // Acquire waits for a slot. Those who wait longest come first. Errors: ErrClosed, that of ctx.
 func (b *Bulkhead) Acquire(ctx context.Context, key string, slow bool) (*Slot, error) {
 	part := b.part(slow)

@@ -81,10 +81,16 @@ func TestBulkheadInOrder(t *testing.T) {
 		synctest.Wait()
 		var got []int
 		for i := range 3 {
-			bulkhead.Ask("a", false, func(slot *limiter.Slot) {
+			go func() {
+				slot, err := bulkhead.Acquire(t.Context(), "a", false)
+				if err != nil {
+					t.Errorf("bulkhead.Acquire: %v", err)
+					return
+				}
 				got = append(got, i)
-				go slot.End()
-			})
+				slot.End()
+			}()
+			synctest.Wait() // until it waits behind the others
 		}
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {

@@ -32,7 +32,7 @@ type Limiter struct {
 
 type waiter struct {
 	key     string
-	granted func() // must not block
+	granted chan struct{}
 }
 
 // New makes a Limiter of total slots, of which a key may have perKey. 0 is no bound.
@@ -82,45 +82,36 @@ func (l *Limiter) take(key string) {
 // Acquire waits for a slot. Those who wait longest come first; one whose key has all its
 // slots lets others pass. Errors: ErrClosed, that of ctx.
 func (l *Limiter) Acquire(ctx context.Context, key string) error {
-	granted := make(chan struct{})
-	withdraw, err := l.queue(key, func() { close(granted) })
-	if err != nil {
-		return err
+	w := &waiter{key, make(chan struct{})}
+	l.mu.Lock()
+	if l.isClosed {
+		l.mu.Unlock()
+		return ErrClosed
 	}
+	place := l.waiting.PushBack(w)
+	l.mu.Unlock()
 	l.grant()
 	select {
-	case <-granted:
+	case <-w.granted:
 		return nil
 	case <-ctx.Done():
 	}
-	if !withdraw() { // it was granted meanwhile
+	l.mu.Lock()
+	before := l.waiting.Len()
+	l.waiting.Remove(place)
+	isGranted := l.waiting.Len() == before // meanwhile
+	l.changed.Broadcast()
+	l.mu.Unlock()
+	if isGranted {
 		l.Release(key)
 	}
 	return ctx.Err()
 }
 
-// queue has granted called by grant once there is a slot, unless it is withdrawn before.
-func (l *Limiter) queue(key string, granted func()) (withdraw func() bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isClosed {
-		return nil, ErrClosed
-	}
-	place := l.waiting.PushBack(&waiter{key, granted})
-	return func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		before := l.waiting.Len()
-		l.waiting.Remove(place)
-		l.changed.Broadcast()
-		return l.waiting.Len() < before
-	}, nil
-}
-
 // grant gives free slots to those who wait.
 func (l *Limiter) grant() {
 	for next := l.next(); next != nil; next = l.next() {
-		next.granted()
+		close(next.granted)
 	}
 }
 
