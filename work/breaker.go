@@ -22,10 +22,15 @@ const (
 	maxProbeInterval = time.Minute
 )
 
-// Breaker is the circuit breaker of a platform. It is closed while the platform responds. While
+// breaker is the circuit breaker of a site's platform. It is closed while the platform responds. While
 // it is open, attempts are reduced to one probe at a time. The zero value is closed. It may be
 // used by many goroutines at once.
-type Breaker struct {
+type breaker struct {
+	of    any          // the platform
+	slow  atomic.Int64 // attempts that take long now
+	spare atomic.Int64 // callers that came while the site had all quick slots
+	heard atomic.Int64 // when it was heard that it responds, in Unix milliseconds
+
 	mu         sync.Mutex
 	unanswered []string // keys of the attempts in a row that had no response
 	isOpen     bool
@@ -39,7 +44,7 @@ type Breaker struct {
 }
 
 // IsFresh reports whether there is nothing to remember.
-func (b *Breaker) IsFresh() bool {
+func (b *breaker) IsFresh() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.isOpen && len(b.unanswered) == 0
@@ -47,38 +52,38 @@ func (b *Breaker) IsFresh() bool {
 
 // IsOver reports whether there is nothing to remember any more: the breaker is closed, and what has failed was tried again since, or
 // others have done it.
-func (b *Breaker) IsOver(now time.Time) bool { return !b.HasFailed(now, 2*maxBackoff) }
+func (b *breaker) IsOver(now time.Time) bool { return !b.HasFailed(now, 2*maxBackoff) }
 
 // HasFailed reports whether the breaker is open, or an attempt has failed within a time.
-func (b *Breaker) HasFailed(now time.Time, within time.Duration) bool {
+func (b *breaker) HasFailed(now time.Time, within time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.isOpen || now.Sub(b.failedAt) <= within
 }
 
 // IsClosed reports whether attempts may be made.
-func (b *Breaker) IsClosed() bool {
+func (b *breaker) IsClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.isOpen
 }
 
 // OpenSince is when the breaker opened. It reports false if it is closed.
-func (b *Breaker) OpenSince() (since time.Time, isOpen bool) {
+func (b *breaker) OpenSince() (since time.Time, isOpen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.openedAt, b.isOpen
 }
 
 // IsProbeDue reports whether the breaker is open and a probe may start.
-func (b *Breaker) IsProbeDue(now time.Time) bool {
+func (b *breaker) IsProbeDue(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.isOpen && !b.isProbing && !now.Before(b.probeAt)
 }
 
 // Begin reports whether a probe may start, which lasts until EndProbe. If the breaker is closed there is nothing to probe.
-func (b *Breaker) Begin(now time.Time) bool {
+func (b *breaker) Begin(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.isOpen || b.isProbing || now.Before(b.probeAt) {
@@ -89,7 +94,7 @@ func (b *Breaker) Begin(now time.Time) bool {
 }
 
 // EndProbe lets the next probe start after the interval.
-func (b *Breaker) EndProbe(now time.Time) {
+func (b *breaker) EndProbe(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isProbing, b.probeAt = false, now.Add(b.interval)
@@ -99,7 +104,7 @@ func (b *Breaker) EndProbe(now time.Time) {
 }
 
 // ProbeNow lets the next probe start at once.
-func (b *Breaker) ProbeNow() {
+func (b *breaker) ProbeNow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probeAt, b.isAsked = time.Time{}, b.isProbing
@@ -108,7 +113,7 @@ func (b *Breaker) ProbeNow() {
 // Fail notes that an attempt had no response, and reports whether that opens the breaker. A
 // key that is retried counts once: what the platform says of one member or post must not
 // hold up the others.
-func (b *Breaker) Fail(key string, isRetry bool, now time.Time) (opens bool) {
+func (b *breaker) Fail(key string, isRetry bool, now time.Time) (opens bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failedAt = now
@@ -130,7 +135,7 @@ func (b *Breaker) Fail(key string, isRetry bool, now time.Time) (opens bool) {
 
 // Succeed notes that the platform responds, and reports whether that closes the breaker, and
 // whether its opening was logged.
-func (b *Breaker) Succeed() (closes, isLogged bool) {
+func (b *breaker) Succeed() (closes, isLogged bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	closes, isLogged = b.isOpen, b.isLogged
@@ -139,19 +144,10 @@ func (b *Breaker) Succeed() (closes, isLogged bool) {
 }
 
 // NoteLogged notes that the opening was logged.
-func (b *Breaker) NoteLogged() {
+func (b *breaker) NoteLogged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isLogged = b.isOpen
-}
-
-// breaker is the breaker of a site's platform.
-type breaker struct {
-	Breaker
-	of    any          // the platform
-	slow  atomic.Int64 // attempts that take long now
-	spare atomic.Int64 // callers that came while the site had all quick slots
-	heard atomic.Int64 // when it was heard that it responds, in Unix milliseconds
 }
 
 // isSlow reports whether the platform had no response lately, or an attempt takes long now.
