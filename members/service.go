@@ -68,8 +68,8 @@ type Config struct {
 const DefaultTimeout = 5 * time.Second
 
 // callerLease is how long a process has a record that it writes for a caller, unless it prolongs that: how long a killed process
-// delays the write, at most. It is longer than a caller waits for its turn.
-const callerLease = DefaultTimeout + 500*time.Millisecond
+// delays the write, at most. A caller that waits longer for its turn may find that the write was made meanwhile.
+const callerLease = 4 * time.Second
 
 // Service does the operations of the members API for one site. It may be used by
 // many goroutines at once.
