@@ -252,7 +252,7 @@ func TestPlatformMovesWhileAnEdgeIsCutOff(t *testing.T) {
 	}
 }
 
-// With another secret an edge says whose keys it cannot open, and serves the rest. The
+// With another secret an edge says whose keys it cannot open, and serves the rest but for events, which may be private. The
 // operator changes the secret without an edge that cannot.
 func TestLockedSites(t *testing.T) {
 	t.Parallel()
@@ -277,6 +277,11 @@ func TestLockedSites(t *testing.T) {
 	for name, options := range map[string][]string{"another": {"secret " + edgetest.SecondSecret}, "none": nil} {
 		other := edgetest.StartStored(t, store, options...)
 		check(other, map[string]int{"daily": 500, "weekly": 404})
+		for _, path := range []string{"/ghost/lychgate/events", "/ghost/lychgate/events/party", "/ghost/lychgate/events.ics"} {
+			if status, text := other.Get("daily.example", path); status != http.StatusServiceUnavailable {
+				t.Errorf("%s of a site that may be private: %d %s, want 503", path, status, text)
+			}
+		}
 		log := edgetest.ReadLog(t, other.LogFile)
 		if n := strings.Count(log, `the keys of sites in the store cannot be opened, so their members API answers 500: write the secret that sealed them behind the others in secret","sites":1,"first":["daily"],"problem":"it was sealed with another secret"`); n != 1 {
 			t.Errorf("%s: %d lines say it", name, n)

@@ -44,7 +44,7 @@ func showAdmin(ctx context.Context, out io.Writer, kept sites.Site) (err error) 
 		if location.Admin != nil {
 			to = location.Admin.Redacted()
 		}
-		_, err = fmt.Fprintf(out, "\n%s answers, but %s: caddy lychgate site update %s --admin-url %q\n", site.Platform.Title(), problem, kept.Name, to)
+		_, err = fmt.Fprintf(out, "\n%s answers, but %s: caddy lychgate site update %s --admin-url '%s'\n", site.Platform.Title(), problem, kept.Name, to)
 	}
 	return err
 }

@@ -33,10 +33,10 @@ func TestSiteShowSaysWhereTheAdminIs(t *testing.T) {
 	const said = "Site weekly is changed, everywhere within two seconds.\n"
 	follow(t, folder, []command{
 		{"site add weekly --hosts weekly.example --platform ghost --url " + ghost.URL + " --admin-key -", ghostKey, ran{"Site weekly is added, and live at weekly.example within two seconds.\n", "", 0}},
-		{"site show weekly", "", shown("", "\nGhost answers, but its admin is at another host, as it says when it is asked: caddy lychgate site update weekly --admin-url \"https://"+admin+"\"\n")},
+		{"site show weekly", "", shown("", "\nGhost answers, but its admin is at another host, as it says when it is asked: caddy lychgate site update weekly --admin-url 'https://"+admin+"'\n")},
 		{"site update weekly --admin-url https://admin.weekly.example/ghost", "", ran{"", "Error: site weekly: --admin-url: \"https://admin.weekly.example/ghost\" is the address of Ghost's admin: write it without /ghost\n", 1}},
 		{"site update weekly --admin-url https://old.weekly.example", "", ran{said, "", 0}},
-		{"site show weekly", "", shown("https://old.weekly.example", "\nGhost answers, but its admin is not at https://old.weekly.example: caddy lychgate site update weekly --admin-url \"https://"+admin+"\"\n")},
+		{"site show weekly", "", shown("https://old.weekly.example", "\nGhost answers, but its admin is not at https://old.weekly.example: caddy lychgate site update weekly --admin-url 'https://"+admin+"'\n")},
 		{"site update weekly --admin-url https://" + admin, "", ran{said, "", 0}},
 		{"site show weekly", "", shown("https://"+admin, "")},
 	})

@@ -138,6 +138,9 @@ func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
 // Cleanup lets go of what outlives a configuration.
 func (h *EventsAPI) Cleanup() error { return h.on.Cleanup() }
 
+// errLocked means that a site's keys cannot be opened, so nobody knows whether it is private.
+var errLocked = api.Unavailable("The events are not available now. Try again in a moment.", time.Minute)
+
 // ServeHTTP answers readers' requests, and passes everything else on.
 func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.on.Arrives(r, h) {
@@ -149,8 +152,12 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
 	site, err := h.on.Edge.FindSite(r.Host)
-	if err == nil && !site.Config.Platform.HasThemes() {
+	switch {
+	case err != nil:
+	case !site.Config.Platform.HasThemes():
 		err = api.ErrNoGhost
+	case site.Locked != nil && !isPage:
+		err = errLocked
 	}
 	if err != nil {
 		if isRegistration {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Place names a source for people: the file, or the server and its database, without a
@@ -21,7 +19,7 @@ func Place(kind Kind, source string) string {
 		}
 		return source
 	}
-	config, err := pgx.ParseConfig(source)
+	config, err := parsePostgres(source)
 	if err != nil {
 		return "with a connection string that cannot be read" // and may have a password in it
 	}

@@ -34,6 +34,14 @@ const (
 // takes a default. In "host= port=5432" it takes "port=5432" for the host.
 var emptyHost = regexp.MustCompile(`(?:^|\s)host\s*=\s*(?:''|$|\w+\s*=)|[?&]host=(?:&|$)`)
 
+// What the driver would take for something else, perhaps with a password in it, which is then shown: in "user= password=x" it takes
+// "password=x" for the user, and in "postgres://user:12/34@host/db" "user" for the host.
+var (
+	quoted     = regexp.MustCompile(`'(?:[^'\\]|\\.)*'`)
+	emptyValue = regexp.MustCompile(`(?:^|\s)(\w+)=\s+\w+\s*=`)
+	rawSlash   = regexp.MustCompile(`^\w+://[^/?#]*[/?#].*@`)
+)
+
 // postgresConfig is what a connection string says.
 type postgresConfig struct {
 	*pgx.ConnConfig
@@ -49,6 +57,12 @@ func parsePostgres(source string) (c postgresConfig, err error) {
 	}
 	if emptyHost.MatchString(source) {
 		return c, errors.New("the connection string has an empty host: write one such as host=127.0.0.1, or leave host out for the socket of this machine")
+	}
+	if key := emptyValue.FindStringSubmatch(quoted.ReplaceAllString(source, "''")); key != nil {
+		return c, fmt.Errorf("the connection string has no value for %s: write one, or leave it out", key[1])
+	}
+	if rawSlash.MatchString(source) {
+		return c, errors.New("the connection string has an @ behind its host: write %2F for each / in the password, %3F for ?, %23 for #, and %40 for @")
 	}
 	c.hasExecMode = execModeSetting.MatchString(source)
 	c.connections = defaultConnections

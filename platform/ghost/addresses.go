@@ -110,7 +110,7 @@ func (a api) adminOf(ctx context.Context, at, public *url.URL) *url.URL {
 	}
 	location := response.header.Get("Location")
 	to, err := here.Parse(location)
-	if err != nil || len(location) > maxHeader || to.Host == "" || strings.EqualFold(to.Host, here.Host) { // it is logged and shown
+	if err != nil || !isTold(to) || strings.EqualFold(to.Host, here.Host) {
 		return nil
 	}
 	folder, isAdmin := strings.CutSuffix(strings.TrimRight(to.Path, "/"), AdminPath)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/lychgate/caddy-lychgate/platform"
 )
@@ -76,16 +77,24 @@ func publicURL(response []byte) *url.URL {
 		return nil
 	}
 	public, err := url.Parse(body.Site.URL)
-	if err != nil || public.Host == "" {
+	if err != nil || !isTold(public) {
 		return nil
 	}
 	return public
 }
 
+// isTold reports whether an address that a Ghost has told is one of a server. It is logged, shown, and written into commands.
+func isTold(u *url.URL) bool {
+	isOther := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_:[]", r)
+	}
+	return platform.IsServer(u) && !strings.ContainsFunc(u.Host, isOther) && len(u.String()) <= maxHeader
+}
+
 // redirect is nil unless a response's location, from an address on, is the site endpoint of a Ghost.
 func redirect(from *url.URL, location string) *url.URL {
 	to, err := from.Parse(location)
-	if err != nil || location == "" {
+	if err != nil || location == "" || !isTold(to) {
 		return nil
 	}
 	folder, found := strings.CutSuffix(strings.TrimRight(to.Path, "/"), strings.TrimRight(adminAPI+sitePath, "/"))

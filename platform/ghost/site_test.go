@@ -1,6 +1,7 @@
 package ghost
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -95,6 +96,40 @@ func TestLocateGhost(t *testing.T) {
 		location, err := newClient(t, config).Locate(t.Context(), []string{"", "/blog"})
 		if err != nil || location.Found.String() != want.String() || location.Public.Host == "" {
 			t.Errorf("Locate at %s: got %v, %v, want it found at %s, with a public URL", at, location, err, want)
+		}
+	}
+}
+
+// A Ghost tells where it is. What it says is logged, shown to operators, and written into commands that they paste, so what is
+// no server's address counts as nothing.
+func TestToldAddresses(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://news.example.com/blog/": true,
+		"http://127.0.0.1:2368/":         true,
+		"http://[::1]:2368/":             true,
+		"https://bücher.example/":        true,
+		"https://my_ghost:8080/":         true,
+		"":                               false,
+		"/blog/":                         false,
+		"ftp://news.example.com/":        false,
+		"https://$(id>x)/":               false,
+		"https://a';id;'/":               false,
+		"https://`id`/":                  false,
+		"https://<b>/":                   false,
+		"https://news.example.com/" + strings.Repeat("a", maxHeader): false,
+		"https://" + strings.Repeat("a.", 2000) + "example/":         false,
+	} {
+		body, err := json.Marshal(map[string]any{"site": map[string]string{"url": address}})
+		if err != nil {
+			t.Fatalf("json.Marshal: %v", err)
+		}
+		if got := publicURL(body); (got != nil) != want {
+			t.Errorf("%.60s: %v, want an address: %t", address, got, want)
+		}
+		from := &url.URL{Scheme: "http", Host: "ghost:2368"}
+		to := strings.TrimSuffix(address, "/") + adminAPI + sitePath
+		if got := redirect(from, to); want && got == nil || !want && got != nil && got.Host != from.Host {
+			t.Errorf("a redirect to %.60s: %v, want an address: %t", address, got, want)
 		}
 	}
 }
