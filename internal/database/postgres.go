@@ -39,7 +39,7 @@ var emptyHost = regexp.MustCompile(`(?:^|\s)host\s*=\s*(?:''|$|\w+\s*=)|[?&]host
 var (
 	quoted     = regexp.MustCompile(`'(?:[^'\\]|\\.)*'`)
 	emptyValue = regexp.MustCompile(`(?:^|\s)(\w+)=\s+\w+\s*=`)
-	rawSlash   = regexp.MustCompile(`^\w+://[^/?#]*[/?#].*@`)
+	rawSlash   = regexp.MustCompile(`^\w+://[^/?#@]*(?:/[^?#]*|[?#][^=]*)@`)
 )
 
 // postgresConfig is what a connection string says.

@@ -51,6 +51,8 @@ func TestInvalidSourcesAreExplained(t *testing.T) {
 		{"spaces around values", database.Postgres, "host = a dbname = b password = c=d", ""},
 		{"quoted values", database.Postgres, "host=a password='x= y=z'", ""},
 		{"a slash in a password", database.Postgres, "postgres://user:12/34@127.0.0.1/db", "the connection string has an @ behind its host: write %2F for each / in the password, %3F for ?, %23 for #, and %40 for @"},
+		{"a name with an @ in the query", database.Postgres, "postgres://127.0.0.1/db?user=jane@server", ""},
+		{"a database with an @", database.Postgres, "postgres://user:x@127.0.0.1/a@b", ""},
 		{"connections", database.Postgres, "postgres:///lychgate?pool_max_conns=4", ""},
 		{"too few connections", database.Postgres, "postgres:///lychgate?pool_max_conns=3", "pool_max_conns=3 in the connection string: write a number of connections, 4 or more"},
 		{"connections that are no number", database.Postgres, "dbname=lychgate pool_max_conns=many", "pool_max_conns=many in the connection string: write a number of connections, 4 or more"},
