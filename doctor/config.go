@@ -37,7 +37,7 @@ type Config struct {
 	// IsRunning asks whether a Caddy runs on this machine with the configuration. Nil if that cannot be known.
 	IsRunning func(context.Context) (bool, error)
 
-	// Admin is the TCP address of Caddy's admin API, if it has one.
+	// Admin has the TCP address of Caddy's admin API, if that listens on TCP.
 	Admin []string
 
 	// RunningStore is where the Caddy that runs on this machine has its store, as database.Place says; empty if none
@@ -77,7 +77,7 @@ type Site struct {
 	UsesEvents, EventsOff bool
 	WebhookURL            string
 
-	// Target is why some versions of the platform send none there, empty if all do.
+	// Target is the warning that some versions of the platform send no webhook events to WebhookURL, empty if all do.
 	Target string
 }
 

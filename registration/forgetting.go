@@ -21,7 +21,7 @@ import (
 // (docs/registration.md#personal-data). The platform's word counts.
 
 const (
-	// said is the kind of work that asks the platform for a registrant who is said to be deleted. Its keys are members.
+	// said is the kind of work that asks the platform whether a registrant who was reported as deleted is gone. Its keys are members.
 	said = "said_deleted"
 
 	// rounds is the kind that asks for all registrants of a site, some at a time.

@@ -34,8 +34,8 @@ const (
 // takes a default. In "host= port=5432" it takes "port=5432" for the host.
 var emptyHost = regexp.MustCompile(`(?:^|\s)host\s*=\s*(?:''|$|\w+\s*=)|[?&]host=(?:&|$)`)
 
-// What the driver would take for something else, perhaps with a password in it, which is then shown: in "user= password=x" it takes
-// "password=x" for the user, and in "postgres://user:12/34@host/db" "user" for the host.
+// The driver misreads these connection strings, and a password may then be shown as another value. In "user= password=x" it takes
+// "password=x" for the user, and in "postgres://user:12/34@host/db" it takes "user" for the host.
 var (
 	quoted     = regexp.MustCompile(`'(?:[^'\\]|\\.)*'`)
 	emptyValue = regexp.MustCompile(`(?:^|\s)(\w+)=\s+\w+\s*=`)

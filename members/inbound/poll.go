@@ -54,7 +54,7 @@ func (s *Sync) pollDue(ctx context.Context, t work.Task) work.Result {
 	defer found.polling.Unlock()
 	ctx, cancel := found.whileThere(ctx)
 	defer cancel()
-	return work.Result{Outcome: work.Later, At: comparer{found}.poll(ctx), IsUnasked: true} // whether it responds is said to Contacts
+	return work.Result{Outcome: work.Later, At: comparer{found}.poll(ctx), IsUnasked: true} // Contacts, not the breaker, is told whether it responds
 }
 
 // poll counts the members, and has them compared if their number is odd. Then it has the platform send webhook events, and catches up on
@@ -139,7 +139,8 @@ func isEnding(ctx context.Context) bool { return ctx.Err() != nil && !isCutOff(c
 // isCutOff reports whether ctx is done because too many platforms respond slowly.
 func isCutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), limiter.ErrTooLong) }
 
-// asking asks the platform for more than a count, and notes if it hangs. That a poll is cut off after a count says nothing of that.
+// asking makes a call to the platform other than a count, and notes if it hangs. A poll that is cut off after its count does not
+// mean that.
 func (s *site) asking(ctx context.Context, ask func() error) error {
 	begin := s.Now()
 	err := ask()
