@@ -14,21 +14,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/contacts"
-	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/history"
-	"github.com/lychgate/caddy-lychgate/internal/audit"
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/contacts"
+	"github.com/lychgate/caddy-lychgate/internal/curation"
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/history"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
+	"github.com/lychgate/caddy-lychgate/internal/work"
 	"github.com/lychgate/caddy-lychgate/memberstore"
-	"github.com/lychgate/caddy-lychgate/sites"
-	"github.com/lychgate/caddy-lychgate/themes"
-	"github.com/lychgate/caddy-lychgate/work"
 )
 
 // The schemas, by their folders.
 var schemas = map[string]database.Schema{
-	"internal/audit": audit.Schema, "contacts": contacts.Schema, "curation": curation.Schema, "events": events.Schema, "history": history.Schema, "memberstore": memberstore.Schema,
+	"audit": audit.Schema, "contacts": contacts.Schema, "curation": curation.Schema, "events": events.Schema, "history": history.Schema, "memberstore": memberstore.Schema,
 	"sites": sites.Schema, "themes": themes.Schema, "work": work.Schema,
 }
 
@@ -36,7 +36,7 @@ var schemas = map[string]database.Schema{
 // migration.
 var besideLastRelease = map[string]string{
 	"contacts/migrations/00001_contacts.sql":        "a table that the last release does not have",
-	"internal/audit/migrations/00001_audit.sql":     "a table that the last release does not have",
+	"audit/migrations/00001_audit.sql":              "a table that the last release does not have",
 	"memberstore/migrations/00009_unregistered.sql": "an index",
 	"memberstore/migrations/00010_placeholder.sql":  "TestCreatedWhileAway in members/outbox, whose creates have no placeholder",
 	"memberstore/migrations/00011_conditions.sql":   "TestConditionOfAnAppliedWrite in members/outbox",
@@ -52,7 +52,7 @@ var besideLastRelease = map[string]string{
 // first new one has migrated (docs/deployment.md#two-versions-on-one-store).
 func TestMigrationsOnlyAdd(t *testing.T) {
 	var folders []string
-	for _, pattern := range []string{"*/migrations", "internal/*/migrations"} {
+	for _, pattern := range []string{"*/migrations", "internal/*/migrations", "internal/lib/*/migrations"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatalf("filepath.Glob: %v", err)

@@ -17,7 +17,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/staffdesk"
 	"github.com/lychgate/caddy-lychgate/caddymodule/thememanifest"
 	"github.com/lychgate/caddy-lychgate/caddymodule/upstreams"
-	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 )

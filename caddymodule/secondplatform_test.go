@@ -14,11 +14,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // A second platform has to implement [platform.Platform], the eight methods below, and

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
-	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
-	"github.com/lychgate/caddy-lychgate/sites"
 )
 
 // operations are all that docs/openapi.yaml has: methods by path.

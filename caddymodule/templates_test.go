@@ -14,7 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
-	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // What --strict says of templates is what Ghost does with them.

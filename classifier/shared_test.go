@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/redis"
+	"github.com/lychgate/caddy-lychgate/internal/lib/redis"
 	"github.com/lychgate/caddy-lychgate/internal/test/redistest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )

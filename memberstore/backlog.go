@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
 
 // This file finds sites whose members or webhooks are in trouble, without a query for each site.

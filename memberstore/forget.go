@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 //go:embed migrations/*.sql

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
-	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/outbox"
-	"github.com/lychgate/caddy-lychgate/work"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/members"
+	"github.com/lychgate/caddy-lychgate/internal/members/outbox"
+	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
 // tombstoneRetention is how long the platform's IDs of deleted members are kept: longer than anything that was read before

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 // checkText fails with ErrNotText if a value cannot be kept: PostgreSQL takes UTF-8

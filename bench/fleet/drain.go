@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/standin"
-	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // perSite is how many pending members a site has.

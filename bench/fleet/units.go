@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/test/benchtest"
-	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // unitsBench is what the units are measured with.

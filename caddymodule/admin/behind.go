@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/members/outbox"
-	"github.com/lychgate/caddy-lychgate/work"
+	"github.com/lychgate/caddy-lychgate/internal/members/outbox"
+	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
 // This file has the paths of before there was one view of all that is pending. They stay until the next release.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/internal/database"
-	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/members"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
 )
 
 // This file says how errors about sites in the store are answered on Caddy's admin API.

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/internal/audit"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
 )
 
 // This file is the gate that each request of the API passes: who sends it, what it may ask, and when it is its turn.

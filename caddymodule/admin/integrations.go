@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 // This file manages the integrations of sites in the store on Caddy's admin API.

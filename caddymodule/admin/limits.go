@@ -8,9 +8,9 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
 )
 
 // This file bounds what requests take at once: those of one tenant must not keep the operator's waiting.

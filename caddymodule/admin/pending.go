@@ -13,11 +13,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
-	"github.com/lychgate/caddy-lychgate/members/outbox"
-	"github.com/lychgate/caddy-lychgate/sites"
-	"github.com/lychgate/caddy-lychgate/work"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
+	"github.com/lychgate/caddy-lychgate/internal/members/outbox"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
+	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
 // This file shows all kinds of what is pending.

@@ -7,9 +7,9 @@ import (
 	"net/http"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
-	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
 )
 
 // This file says which sites a request may see and change: all of them, or those of the token that it

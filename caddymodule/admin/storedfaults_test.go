@@ -15,13 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
-	"github.com/lychgate/caddy-lychgate/internal/seal"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/tcpproxy"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
-	"github.com/lychgate/caddy-lychgate/sites"
 )
 
 // These tests are about sites in the store while something fails.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/doctor"
+	"github.com/lychgate/caddy-lychgate/internal/doctor"
 )
 
 // This file has the doctor's requests take the routes of a configuration, as readers' requests do, without a

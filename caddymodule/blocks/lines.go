@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
 // Lines are of no meaning to a configuration, so its JSON does not have them: an equal one

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
-	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
 // apiServer is what has to be known of one of Caddy's HTTP servers to say where

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/audit"
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
 
 // keepTimeout and keepTimeOfEach bound how long a command waits for the store to keep what it has changed.

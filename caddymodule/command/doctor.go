@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/doctor"
-	"github.com/lychgate/caddy-lychgate/trouble"
+	"github.com/lychgate/caddy-lychgate/internal/doctor"
+	"github.com/lychgate/caddy-lychgate/internal/trouble"
 )
 
 func doctorCommand() *cobra.Command {

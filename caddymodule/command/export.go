@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 func exportCommand() *cobra.Command {

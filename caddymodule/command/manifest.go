@@ -8,7 +8,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // exitUnread is the exit code if there was nothing to validate. That of findings

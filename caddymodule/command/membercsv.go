@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
-	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
-	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/push"
+	"github.com/lychgate/caddy-lychgate/internal/lib/spreadsheet"
+	"github.com/lychgate/caddy-lychgate/internal/members"
+	"github.com/lychgate/caddy-lychgate/internal/members/push"
 )
 
 // This file is the CSV of members: `members export` writes it, and `members push` reads

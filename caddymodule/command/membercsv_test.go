@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 // fieldsIn reads a CSV file for a member, who may be nil. Each field is a text.

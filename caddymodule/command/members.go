@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/internal/audit"
-	"github.com/lychgate/caddy-lychgate/members/inbound"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
+	"github.com/lychgate/caddy-lychgate/internal/members/inbound"
 )
 
 func membersCommand() *cobra.Command {

@@ -15,8 +15,8 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/rivo/uniseg"
 
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 	"github.com/lychgate/caddy-lychgate/manifest"
-	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // This file is how findings are printed: for people, for programs, and as

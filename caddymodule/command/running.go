@@ -17,8 +17,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/trouble"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/trouble"
 )
 
 // askTimeout bounds one request to the running Caddy.

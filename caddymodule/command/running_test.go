@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/trouble"
+	"github.com/lychgate/caddy-lychgate/internal/trouble"
 )
 
 // An operator reads in one line why the Caddy that runs does not say what it alone knows.

@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
 )
 
 // showTimeout bounds how long a platform is waited for. Somebody waits.

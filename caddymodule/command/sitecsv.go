@@ -15,9 +15,9 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
-	"github.com/lychgate/caddy-lychgate/sites"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/lib/spreadsheet"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
 )
 
 // csvColumns are those that a CSV file of sites may have.

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 	"github.com/lychgate/caddy-lychgate/manifest"
-	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // validation is one theme's, as the command line asks for it.

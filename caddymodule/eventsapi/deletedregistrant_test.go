@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
-	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // When staff delete a member in Ghost, the member's email and name go from the registrations too,

@@ -14,11 +14,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
 )
 
 func init() {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
-	"github.com/lychgate/caddy-lychgate/web"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 // Pages of any origin get the script, whole, and keep it: for good under its

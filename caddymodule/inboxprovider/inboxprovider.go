@@ -17,10 +17,10 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
-	"github.com/lychgate/caddy-lychgate/web"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 func init() {

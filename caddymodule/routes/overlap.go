@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/config"
+	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
 // This file finds directives for the same hosts that do not go together: two that answer

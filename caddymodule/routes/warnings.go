@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/doctor"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/doctor"
 )
 
 // This file finds what Caddy warns of: routes by which requests never arrive at a directive,

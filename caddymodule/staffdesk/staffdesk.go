@@ -17,14 +17,14 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
-	"github.com/lychgate/caddy-lychgate/config"
-	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
-	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/members"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 func init() {

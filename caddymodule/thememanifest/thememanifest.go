@@ -13,13 +13,13 @@ import (
 	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
 	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
-	"github.com/lychgate/caddy-lychgate/config"
 	"github.com/lychgate/caddy-lychgate/docs"
-	"github.com/lychgate/caddy-lychgate/edge"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	themesapi "github.com/lychgate/caddy-lychgate/handlers/themes"
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/web"
+	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 func init() {

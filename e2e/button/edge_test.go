@@ -49,7 +49,7 @@ http://localhost:{{port}} {
 
 // startEdge starts the edge that the tests share.
 func startEdge(folder string) (stop func() error, err error) {
-	web, err := filepath.Abs("../../web")
+	web, err := filepath.Abs("../../internal/web")
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func newStandIn(t *testing.T, html string, lookup http.HandlerFunc) *standIn {
 	})
 	for _, path := range []string{"/ghost/lychgate/inbox-button.js", "/assets/js/inbox-button.js"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			script, err := os.ReadFile("../../web/inbox-button.js")
+			script, err := os.ReadFile("../../internal/web/inbox-button.js")
 			if err != nil {
 				t.Errorf("os.ReadFile: %v", err)
 			}

@@ -15,25 +15,25 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/gittest"
 )
 
-// markup is what web/desk/admin.js looks for in Ghost's admin under a name.
+// markup is what internal/web/desk/admin.js looks for in Ghost's admin under a name.
 func markup(t testing.TB, name string) string {
 	t.Helper()
-	script, err := os.ReadFile(checkout.Path("web/desk/admin.js"))
+	script, err := os.ReadFile(checkout.Path("internal/web/desk/admin.js"))
 	if err != nil {
 		t.Fatalf("os.ReadFile: %v", err)
 	}
 	found := regexp.MustCompile(`(?m)^\t\t` + name + `: '(.*)',`).FindSubmatch(script)
 	if found == nil {
-		t.Fatalf("web/desk/admin.js looks for no %s", name)
+		t.Fatalf("internal/web/desk/admin.js looks for no %s", name)
 	}
 	return string(found[1])
 }
 
-// hasMarkup waits for what web/desk/admin.js looks for, and fails with what Ghost's admin has not any more.
+// hasMarkup waits for what internal/web/desk/admin.js looks for, and fails with what Ghost's admin has not any more.
 func hasMarkup(p *browser.Page, names ...string) {
 	p.T.Helper()
 	for _, name := range names {
-		p.Until(fmt.Sprintf("document.querySelector(%q) /* what web/desk/admin.js takes for %s */", markup(p.T, name), name))
+		p.Until(fmt.Sprintf("document.querySelector(%q) /* what internal/web/desk/admin.js takes for %s */", markup(p.T, name), name))
 	}
 }
 

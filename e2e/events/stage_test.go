@@ -14,7 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/e2e/harness"
-	"github.com/lychgate/caddy-lychgate/web"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 // strictPolicy lets a page load what its own server has, and nothing inline.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 )
 
 // AuthLimiter holds each address to a rate limit of failed authentication. An address

@@ -3,9 +3,9 @@ package api
 import (
 	"testing"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
-	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // A theme's name that no database keeps is one that the site does not have.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/errcode"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 )
 
 // Failure is how an error is answered and counted.

@@ -1,6 +1,6 @@
 package api
 
-import "github.com/lychgate/caddy-lychgate/history"
+import "github.com/lychgate/caddy-lychgate/internal/history"
 
 // HistoryResponse says who of the staff did what with a thing, the last first.
 type HistoryResponse struct {

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/lychgate/caddy-lychgate/internal/recent"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/lib/recent"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // This file keeps strangers out of a private publication, as its platform does.

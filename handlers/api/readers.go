@@ -8,9 +8,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/internal/recent"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/lib/recent"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // Readers tells which member of the publication a request comes from. It may be used by many

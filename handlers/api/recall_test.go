@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // What an editor asks for while Ghost does not answer is taken if Ghost knew them in the last 10

@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
-	"github.com/lychgate/caddy-lychgate/internal/recent"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/recent"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // sessions asks a site's platform whose a session is, within bounds that strangers cannot pass,

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/audit"
-	"github.com/lychgate/caddy-lychgate/internal/recent"
-	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/work"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/recent"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
 // Staff tells whether a request comes from the publication's staff. It may be used by many

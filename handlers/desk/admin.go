@@ -9,11 +9,11 @@ import (
 	"net/url"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/web/desk"
 	"github.com/lychgate/caddy-lychgate/manifest"
-	"github.com/lychgate/caddy-lychgate/web/desk"
 )
 
-// This file is about what the platform's own admin shows. Its script, web/desk/admin.js,
+// This file is about what the platform's own admin shows. Its script, internal/web/desk/admin.js,
 // asks for that here.
 
 const (

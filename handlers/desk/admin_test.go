@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Ghost's own admin is told what to show the user who is signed in, and of nothing that their

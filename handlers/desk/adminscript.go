@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // maxAdminSettings bounds the response of a platform to which a script is added, in bytes.

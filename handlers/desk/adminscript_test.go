@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/platform/ghost"
+	"github.com/lychgate/caddy-lychgate/internal/platform/ghost"
 )
 
 func gzipped(text string) string {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/internal/audit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // The page of themes, of a site that has 200 themes kept.

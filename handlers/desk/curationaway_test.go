@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Ghost, or the store, does not answer: the page says so, and that is all that happens.

@@ -9,9 +9,9 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/web/desk"
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/web/desk"
 )
 
 // Serve answers a request below Path from an address, for a site or for no site if that

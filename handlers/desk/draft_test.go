@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // "Write the text" keeps what was typed, and leads to the post in the platform's editor. It is in the

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 )
 
 // This file narrows the list of events: by tabs, a type, a month and words.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/events"
+	"github.com/lychgate/caddy-lychgate/internal/events"
 )
 
 // This file shows a month of events as a calendar, in the time zone of the site.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
-	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // A theme that was active before Lychgate was there is read from its repository when an editor

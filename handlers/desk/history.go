@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/curation"
-	"github.com/lychgate/caddy-lychgate/history"
-	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/curation"
+	"github.com/lychgate/caddy-lychgate/internal/history"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 )
 
 // This file shows who did what.

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/net/html"
 
 	pages "github.com/lychgate/caddy-lychgate/handlers/desk"
+	"github.com/lychgate/caddy-lychgate/internal/members"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
-	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/themes"
-	"github.com/lychgate/caddy-lychgate/themes/git"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
+	"github.com/lychgate/caddy-lychgate/internal/themes/git"
 )
 
 // text is below the page's heading. The status must be 200.

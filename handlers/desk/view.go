@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // view is one request for a page, of one of the staff once they are known.

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/clip"
-	"github.com/lychgate/caddy-lychgate/web/desk"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/internal/web/desk"
 )
 
 // This file writes pages, and those that say why there is none.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/lychgate/caddy-lychgate/events"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/events"
 )
 
 var errNoCopies = api.Invalid(`Send JSON such as {"date": "2031-05-08", "until": "2031-06-26"}.`)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
 )
 
 // maxLanguages bounds the languages of a header that are read. Browsers send some five.

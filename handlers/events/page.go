@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/web"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 // Page hands out what the page of an event loads (docs/event_page.md). It may be used by many

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Of a private publication nobody gets events, calendars, or the link to a meeting, who has not given its password;

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/clip"
-	"github.com/lychgate/caddy-lychgate/internal/spreadsheet"
-	"github.com/lychgate/caddy-lychgate/registration"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/internal/lib/spreadsheet"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
 
 // This file is the list of an event's registrants for the staff (docs/registration.md#for-programs).

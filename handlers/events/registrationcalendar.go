@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/registration"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
 
 // This file hands out the calendar file of a reader who is registered: it has the online link,

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/registration"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
 
 // This file routes a request of a reader: to their registration, a link by mail, or their calendar file.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 )
 
 type unlimited struct{ ratelimit.Limiter }

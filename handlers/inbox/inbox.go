@@ -12,7 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 )
 
 // ButtonPath is where the inbox button's script is, relative to the lookup's folder.

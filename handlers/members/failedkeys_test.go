@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/members"
+	"github.com/lychgate/caddy-lychgate/internal/members/inbound"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
-	"github.com/lychgate/caddy-lychgate/members"
-	"github.com/lychgate/caddy-lychgate/members/inbound"
 )
 
 // newAPI makes an API, and a site that has no store.

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 // parseFields reads the fields of a member from JSON. Fields that are not known

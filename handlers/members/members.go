@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/members"
+	"github.com/lychgate/caddy-lychgate/internal/members"
 )
 
 // Serve answers one request for a site. The address is the caller's. Operations are get,

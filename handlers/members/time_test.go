@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/test/lineartest"
-	"github.com/lychgate/caddy-lychgate/members"
 )
 
 // Nobody can keep the edge busy with what a request has room for: a megabyte of

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/members/inbound"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/members/inbound"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // webhooksPath is where, behind the path of the API, the platform sends its

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
-	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // This file has an upload scanned for its manifest while it is passed on.

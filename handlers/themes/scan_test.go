@@ -18,10 +18,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
+	"github.com/lychgate/caddy-lychgate/internal/platform/ghost"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
-	"github.com/lychgate/caddy-lychgate/platform/ghost"
-	"github.com/lychgate/caddy-lychgate/themes"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // hostile is the most that a scan keeps: entries that look like manifests, and

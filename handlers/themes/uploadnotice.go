@@ -5,10 +5,10 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/lychgate/caddy-lychgate/internal/clip"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 	"github.com/lychgate/caddy-lychgate/manifest"
-	"github.com/lychgate/caddy-lychgate/platform"
-	"github.com/lychgate/caddy-lychgate/themes"
 )
 
 // What the platform's admin shows of a manifest is bounded, for a dialog that is read by

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
-	"github.com/lychgate/caddy-lychgate/registration"
 )
 
 // phone is how the check-in page is looked at.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
 
 // Each runs a test on an empty database of each kind. Without the environment

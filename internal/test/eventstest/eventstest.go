@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/events"
-	"github.com/lychgate/caddy-lychgate/internal/database"
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/manifest"
-	"github.com/lychgate/caddy-lychgate/platform"
 )
 
 // Fill keeps published events of a site: event-0, event-1 and so on, an hour apart from the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // ChangedAtOnce is how many posts ChangedPosts returns at most, if they were not all changed

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // members are those of the publication.

@@ -5,7 +5,7 @@ package platformtest
 import (
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // Platform has the methods of all interfaces of package platform. Its exported fields may be used by

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/internal/fold"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/lib/fold"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // posts are those that editors choose for the homepage.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // site is the publication as a whole.

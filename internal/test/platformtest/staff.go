@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/internal/ratelimit"
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 var administrator = platform.Permissions{UploadThemes: true, ManageManifests: true, Administer: true}

@@ -3,7 +3,7 @@ package platformtest
 import (
 	"context"
 
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // themes are installed. What is done with them at upload is not there: tests take Ghost's.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/platform"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // webhooks tell of changes of members.

@@ -1,0 +1,96 @@
+package events
+
+import (
+	"html"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+)
+
+// This file writes what a post of an event says to readers without JavaScript
+// (docs/events.md#what-a-page-gets).
+
+// These enclose what an event puts at the end of its page. What staff write around it stays.
+const (
+	footStart = "<!-- lychgate-event-text: made anew by each save of the event -->"
+	footEnd   = "<!-- /lychgate-event-text -->"
+
+	noscriptEnd = "</noscript>"
+)
+
+// maxPlace bounds the place of an event in the text for readers without JavaScript, in code
+// points: so the text is never too long for a platform.
+const maxPlace = 300
+
+// foot writes what readers without JavaScript see at the end of the page: the time and the place,
+// whether the event is cancelled, and how to register.
+func (e *Event) foot(of sitePage) string {
+	var text strings.Builder
+	add := func(language, markup string) {
+		text.WriteString(`<p dir="auto"`)
+		if language != "" {
+			text.WriteString(` lang="` + language + `"`)
+		}
+		text.WriteString(">" + markup + "</p>\n")
+	}
+	public := e.public(Post{}).values()
+	if e.Status == Cancelled {
+		add(of.language, "<strong>"+html.EscapeString(messaging.Message(of.language, messaging.RegistrationClosed, messaging.IsCancelled))+"</strong>")
+	}
+	if when := whenOf(public).text(); when != "" {
+		add("", html.EscapeString(when))
+	}
+	if place := textOf(public, "location"); place != "" {
+		add("", html.EscapeString(clip.Text(oneLine(place), maxPlace)))
+	}
+	if link := linkOf(textOf(public, "platform_url")); link != "" {
+		add("", link)
+	}
+	if of.takesRegistrations && e.Terms().isOpen(of.now) {
+		switch {
+		case of.register != "":
+			add("", html.EscapeString(oneLine(of.register)))
+		case of.script != "":
+			add(of.language, html.EscapeString(messaging.NeedsScript(of.language)))
+		}
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return footStart + "\n<noscript>\n" + text.String() + noscriptEnd + "\n" + footEnd
+}
+
+// text says when an event is, in its time zone and in a way that is read alike in all
+// languages (ISO 8601): 2031-05-01 19:00–21:00 (Europe/Berlin); "" without a date.
+func (w When) text() string {
+	const format = dateFormat + " " + clockFormat
+	last := w.LastDay().Format(dateFormat)
+	isLater := last > w.Start.Format(dateFormat)
+	var text string
+	switch {
+	case w.Start.IsZero():
+		return ""
+	case w.AllDay && isLater:
+		return w.Start.Format(dateFormat) + " – " + last
+	case w.AllDay:
+		return w.Start.Format(dateFormat)
+	case w.EndsWithDay:
+		text = w.Start.Format(format) + " – " + last
+	case isLater:
+		text = w.Start.Format(format) + " – " + w.End.Format(format)
+	case w.HasEnd && w.End.After(w.Start):
+		text = w.Start.Format(format) + "–" + w.End.Format(clockFormat)
+	default:
+		text = w.Start.Format(format)
+	}
+	return text + " (" + w.Start.Location().String() + ")"
+}
+
+// withFoot replaces an event's part of the HTML at the end of a page. part "" removes it.
+func withFoot(code, part string) string {
+	return withPart(code, part, footStart, footEnd, func(rest string) string {
+		_, rest, _ = strings.Cut(rest, noscriptEnd)
+		return rest
+	})
+}

@@ -1,0 +1,145 @@
+package events
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+)
+
+// polls has a site polled, and what is pending then synced. It returns how many posts were
+// changed.
+func (r *bench) polls() (changed int) {
+	r.t.Helper()
+	r.ghost.Fail(func(call, _ string) error {
+		if call == "changepost" {
+			changed++
+		}
+		return nil
+	})
+	if err := r.poll(r.t.Context(), r.ghost, "daily", r.store.Now()); err != nil {
+		r.t.Fatalf("polling: %v", err)
+	}
+	for _, e := range r.all() {
+		if e.Pending != nil {
+			r.sync(e.ID)
+		}
+	}
+	r.ghost.Do(func() {}) // the calls before have ended
+	return changed
+}
+
+func (r *bench) all() []Event {
+	r.t.Helper()
+	return want[[]Event](r.t)(r.store.WithPosts(r.t.Context(), "daily", nil, ""))
+}
+
+// Events that were published before get the script and the text for readers, some with each poll,
+// each once, and nothing else of their posts changes. A post that is right is not written.
+func TestOlderPostsGetScriptAndText(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r := newBench(t, db)
+		const events = 2*maxRenewed + 5
+		for n := range events {
+			e := r.published(map[string]any{"name": fmt.Sprint("Party ", n), "event_date": "2031-05-01", "access": "free"})
+			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
+				p.Head, p.Foot = "<style></style>\n"+p.Head+"\n<meta>", "<!-- foot -->"
+				p.Tags = append(p.Tags, "Staff's")
+			})
+		}
+		draft := r.published(map[string]any{"name": "Draft", "event_date": "2031-05-01"})
+		want[Event](t)(r.Unpublish(t.Context(), "daily", draft.ID, 0))
+		before := r.ghost.EventsPostsInOrder()
+		wantChanges := func(what string, most int, want ...int) {
+			t.Helper()
+			var got []int
+			for range want {
+				got = append(got, r.polls())
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, posts written by each poll (-want +got), %d at most: %s", what, most, diff)
+			}
+		}
+		wantChanges("by an edge that serves no readers", 0, 0, 0)
+		r.UsePages(Pages{Script: "/event.js"})
+		wantChanges("by one that does", maxRenewed, maxRenewed, maxRenewed, 5, 0, 0)
+
+		after := r.ghost.EventsPostsInOrder()
+		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(platform.EventPost{}, "Head", "Foot")); diff != "" {
+			t.Errorf("all but head and foot of the posts (-want +got): %s", diff)
+		}
+		for i, p := range after[:events] {
+			if !strings.HasPrefix(p.Head, "<style></style>\n<!--") || !strings.HasSuffix(p.Head, "-->\n<meta>") || strings.Count(p.Head, "/event.js") != 1 ||
+				!strings.HasPrefix(p.Foot, "<!-- foot -->\n") || strings.Count(p.Foot, "<noscript>") != 1 {
+				t.Fatalf("post %d: %+v, want staff's code with one script and one text", i, p)
+			}
+		}
+
+		// Of those that are right already, it is noted.
+		for _, e := range r.all() {
+			want[Event](t)(r.store.Change(t.Context(), "daily", e.ID, func(_ *sql.Tx, e *Event) error {
+				e.Post.Page = ""
+				return nil
+			}))
+		}
+		wantChanges("right already", 0, 0)
+		for _, e := range r.all() {
+			if (e.Post.Page == "") == e.Status.isPublic() {
+				t.Errorf("%s is %s and has the page %q, want that of a published event noted", e.ID, e.Status, e.Post.Page)
+			}
+		}
+
+		// What staff take out of it stays away, until the event is saved.
+		first := r.all()[0]
+		r.ghost.EditPost(first.Post.ID, func(p *platform.EventPost) { p.Foot = "" })
+		wantChanges("staff have taken it away", 0, 0)
+
+		// A change of the text that says how to register comes to the posts.
+		if err := r.SaveSettings(t.Context(), "daily", Settings{Messages: map[string]string{string(messaging.CanRegister): "Write to us."}}); err != nil {
+			t.Fatalf("r.SaveSettings: %v", err)
+		}
+		wantChanges("another text", maxRenewed, maxRenewed, maxRenewed, 5, 0)
+		if p := r.ghost.EventsPostsInOrder()[0]; !strings.Contains(p.Foot, "Write to us.") {
+			t.Errorf("the foot is %q, want the text of Event Settings in it", p.Foot)
+		}
+	})
+}
+
+// A post that is too long with the new part, or of which the language is not known now, is left
+// as it is.
+func TestNotRenewed(t *testing.T) {
+	r := newBench(t, dbtest.SQLite(t))
+	e := r.published(map[string]any{"name": "Party", "event_date": "2031-05-01", "access": "free"})
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Head += strings.Repeat("x", platformtest.Limits.Head-len(p.Head)) })
+	r.UsePages(Pages{Script: "/event.js"})
+	if n := r.polls(); n != 0 {
+		t.Errorf("%d posts are written, want none: the head is as long as it may be", n)
+	}
+	if e := r.all()[0]; e.Pending != nil || e.Post.Page == "" {
+		t.Errorf("%+v, want it not pending, and not to be tried again", e)
+	}
+	other := r.published(map[string]any{"name": "Ball", "event_date": "2031-05-01"})
+	r.UsePages(Pages{Script: "/other.js"})
+	r.publications = newPublications()
+	r.ghost.Fail(func(call, _ string) error {
+		if call == "publication" {
+			return platformtest.ErrDown
+		}
+		return nil
+	})
+	if err := r.poll(t.Context(), r.ghost, "daily", r.store.Now()); err != nil {
+		t.Fatalf("polling: %v", err)
+	}
+	if e := want[Event](t)(r.Find(t.Context(), "daily", other.ID)); e.Pending != nil {
+		t.Errorf("%+v, want it as it is until the language is known", e)
+	}
+}

@@ -1,0 +1,51 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+)
+
+// This file is what a post has of its site (docs/events.md#what-a-page-gets).
+
+// Pages says what the posts of events have for readers beside the events.
+type Pages struct {
+	// Script is the path of the script that shows an event to readers, and List that of the list
+	// of events. Both are "" if no readers are served.
+	Script, List string
+
+	// TakesRegistrations reports whether readers may register for events of a site. Nil means
+	// that they may at each.
+	TakesRegistrations func(site string) bool
+}
+
+// sitePage is what the posts of a site's events have for readers beside the events.
+type sitePage struct {
+	script   string // its path, "" for none
+	language string // of messages
+
+	// register is the text of staff that says how to register, "" for our own. It counts for
+	// events that take registrations if takesRegistrations.
+	register           string
+	takesRegistrations bool
+
+	publication platform.Publication
+
+	now time.Time // when they are written
+}
+
+// pageVersion changes when posts are written in another way: those that were published before
+// are then written anew, some at a time.
+const pageVersion = "2"
+
+// sum tells apart pages that are written in another way, whenever.
+func (p sitePage) sum() string {
+	takes := ""
+	if p.takesRegistrations {
+		takes = "takes registrations"
+	}
+	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.language, p.register, takes, p.publication.Title, p.publication.URL})))
+	return hex.EncodeToString(sum[:8])
+}

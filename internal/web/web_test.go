@@ -1,0 +1,107 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lychgate/caddy-lychgate/classifier"
+	"github.com/lychgate/caddy-lychgate/internal/web/internal/list"
+)
+
+// What the page answers by itself is what the server would have answered.
+func TestListIsTheServers(t *testing.T) {
+	want, err := list.Write(source, classifier.BuiltIn())
+	if err != nil {
+		t.Fatalf("list.Write: %v", err)
+	}
+	if !bytes.Equal(source, want) {
+		t.Error("inbox-button.js has another list, want that of the classifier: run go generate ./internal/web")
+	}
+}
+
+func TestWriteReplacesTheList(t *testing.T) {
+	webmails := []classifier.Webmail{{Provider: "new", Name: "New Mail", Domains: []string{"a.example", "b.example"}}}
+	got, err := list.Write([]byte("before\n\tconst list = {\n\t\told: [],\n\t};\nafter\n"), webmails)
+	want := "before\n\tconst list = {\n\t\tnew: ['New Mail', 'a.example b.example'],\n\t};\nafter\n"
+	if string(got) != want || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	for _, script := range []string{"", "\tconst list = {\n"} {
+		if got, err := list.Write([]byte(script), webmails); err == nil {
+			t.Errorf("%q became %q", script, got)
+		}
+	}
+	webmails[0].Name = "O'Mail"
+	if got, err := list.Write(script, webmails); err == nil {
+		t.Errorf("a quote broke out: %s", got[:400])
+	}
+}
+
+// Each provider that a lookup can answer has a link.
+func TestEachProviderHasALink(t *testing.T) {
+	_, links, _ := strings.Cut(string(source), "const webmails = {")
+	links, _, _ = strings.Cut(links, "\n\t};")
+	for _, provider := range classifier.Providers() {
+		if !strings.Contains(links, "\n\t\t"+string(provider)+": [") {
+			t.Errorf("%s has no link", provider)
+		}
+	}
+}
+
+// Readers on slow phones load these beside everything else.
+func TestScriptsAreSmall(t *testing.T) {
+	for name, c := range map[string]struct {
+		script []byte
+		below  int // bytes, compressed
+	}{
+		"the inbox button":       {script, 6144},
+		"the script of an event": {EventScript(EventOptions{Events: "/ghost/lychgate/events", Registration: true, Button: "/ghost/lychgate/inbox-button.js"}), 8000},
+	} {
+		var compressed bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+		w.Write(c.script)
+		w.Close()
+		t.Logf("%s: %d bytes, %d compressed", name, len(c.script), compressed.Len())
+		if compressed.Len() >= c.below {
+			t.Errorf("%s: %d bytes compressed, want less than %d", name, compressed.Len(), c.below)
+		}
+	}
+}
+
+// The script of an event's page has the options, and nothing of a path ends it.
+func TestEventScript(t *testing.T) {
+	options := EventOptions{Events: "/</script>'\u2028", Registration: true}
+	got := string(EventScript(options))
+	const want = `const site = {"events":"/\u003c/script\u003e'\u2028","registration":true,"button":""};`
+	if strings.Count(got, want) != 1 || strings.Contains(got, "</script>") {
+		t.Errorf("the script lacks %s: %s", want, got[:600])
+	}
+	if EventScript(EventOptions{}); string(EventScript(options)) != got {
+		t.Error("the script of another site has changed this one's, want each site to have its own")
+	}
+}
+
+// A page that names the version and the integrity gets exactly this script.
+func TestVersionAndIntegrity(t *testing.T) {
+	if got := Version(); !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(got) {
+		t.Errorf("version %q", got)
+	}
+	if got := Integrity(); !regexp.MustCompile(`^sha384-[A-Za-z0-9+/]{64}$`).MatchString(got) {
+		t.Errorf("integrity %q", got)
+	}
+	sum := sha256.Sum256(script)
+	if Version() != hex.EncodeToString(sum[:8]) {
+		t.Errorf("Version: got %s, want %s", Version(), hex.EncodeToString(sum[:8]))
+	}
+	version, integrity := Version(), Integrity()
+	script := Script()
+	script[0]++ // a copy
+	if Version() != version || Integrity() != integrity {
+		t.Errorf("a caller has changed the script: got version %s, integrity %s, want %s, %s", Version(), Integrity(), version, integrity)
+	}
+}
