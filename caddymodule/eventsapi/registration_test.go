@@ -243,7 +243,7 @@ func (r *readers) haveLabels() {
 	r.untilLabelled("cancelled", ofStaff)
 
 	// Staff edit the member at the same moments, and nothing of that is lost.
-	for n := range 40 {
+	for n := range 12 {
 		method, want := "PUT", []string{guest, party, ofStaff}
 		if n%2 == 1 {
 			method, want = "DELETE", want[2:]

@@ -202,6 +202,7 @@ func (e *edge) visitSites(t *testing.T) {
 // A site's readers have HTTPS from their first visit on, whichever challenge the
 // authority can use, and each reaches the site that they asked for.
 func TestFirstVisit(t *testing.T) {
+	t.Parallel()
 	for challenge, option := range map[string]string{
 		"http-01":     "disable_tlsalpn_challenge",
 		"tls-alpn-01": "disable_http_challenge",
@@ -244,6 +245,7 @@ func (e *edge) log(t *testing.T) string {
 
 // The doctor sees the certificate that a reader would get.
 func TestDoctorSeesCertificates(t *testing.T) {
+	t.Parallel()
 	e := startEdge(t, "")
 	got := e.doctor(t, "site daily, certificate of news.example.com")
 	if want := "ok is valid until 20"; !strings.HasPrefix(got, want) {
@@ -304,6 +306,7 @@ func files(t *testing.T, folder string) (names []string) {
 // Requests for names of no site use up none of the authority's rate limits, fill neither disk, memory
 // nor log, and the sites' readers still get certificates.
 func TestNamesOfNoSite(t *testing.T) {
+	t.Parallel()
 	e := startEdge(t, "")
 	wait.Until(t, func() string { // Caddy looks through the storage when it starts
 		if !strings.Contains(e.log(t), "finished cleaning storage units") {
@@ -335,6 +338,7 @@ func TestNamesOfNoSite(t *testing.T) {
 // Names of no site do not fill the log either if a client names a site in TLS, and then another host,
 // or does not use TLS at all.
 func TestNamesOfNoSiteOverHTTP(t *testing.T) {
+	t.Parallel()
 	e := startEdge(t, "")
 	e.visitSites(t)
 	for i := range 100 {

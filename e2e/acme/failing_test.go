@@ -25,6 +25,7 @@ import (
 // A site whose host does not lead to the edge has no certificate. The first readers wait for a
 // minute, where they waited for three, and later ones are refused at once; a line says which site it is.
 func TestCertificateCannotBeHad(t *testing.T) {
+	t.Parallel()
 	e := startEdge(t, "")
 	e.add(t, fmt.Sprintf(`{"name":"astray","hosts":["astray.example.net"],"platform":{"kind":"ghost","url":%q,"admin_key":%q}}`, ghost(t, "astray"), adminKey))
 	e.visitSites(t)

@@ -164,7 +164,8 @@ func TestCalendarProgramsReadOurFiles(t *testing.T) {
 	s.checkLinkedData()
 }
 
-// checkCalendar compares what both libraries read of a file with what there is to be.
+// checkCalendar compares what the libraries read of a file with what there is to be. Of one event only go-ical reads
+// it: node takes a second to start, and the whole calendar has the same lines.
 func (s *site) checkCalendar(what, path string, want []entry) {
 	s.t.Helper()
 	file, header := s.do("GET", path, "", nil)
@@ -175,6 +176,9 @@ func (s *site) checkCalendar(what, path string, want []entry) {
 		}
 	}
 	diff(s.t, what+" by go-ical", want, goICal(s.t, file))
+	if len(want) == 1 {
+		return
+	}
 	diff(s.t, what+" by ical.js", want, byNode(s.t, file, "ical.mjs"))
 	misread := slices.Clone(want) // node-ical takes a backslash before an n for one and a line break
 	for i, e := range misread {

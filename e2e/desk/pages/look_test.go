@@ -59,7 +59,7 @@ func looks() []look {
 	case "firefox":
 		return []look{{360, 780, "light"}, {1600, 1000, "dark"}}
 	}
-	return []look{{360, 780, "dark"}, {800, 900, "light"}, {1600, 1000, "light"}}
+	return []look{{360, 780, "dark"}, {1600, 1000, "light"}}
 }
 
 func (l look) as() browser.Look {
