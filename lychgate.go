@@ -8,4 +8,8 @@
 // docs/.
 package lychgate
 
-import _ "github.com/lychgate/caddy-lychgate/caddymodule" // registers the modules and the command line
+import (
+	_ "github.com/lychgate/caddy-lychgate/caddymodule"         // the directives and the global option
+	_ "github.com/lychgate/caddy-lychgate/caddymodule/admin"   // on Caddy's admin API
+	_ "github.com/lychgate/caddy-lychgate/caddymodule/command" // the command line
+)

@@ -1,23 +1,7 @@
-// Package caddymodule registers all of Lychgate with Caddy. The packages below it are the only
-// ones that know Caddy: the app "lychgate", a package for each directive and for each other
-// module, and the command line.
+// Package caddymodule is Lychgate for Caddy: the directives, the global option "lychgate", and two modules that others
+// take. It and the packages below it, which are the admin API and the command line, are the only ones that know Caddy.
+//
+// A directive is a file of its own, on what directive.go has for all. blocks.go parses Caddyfiles, and
+// lines.go keeps the lines for error messages. routing.go says what a directive is there for;
+// arrivals.go and warnings.go tell when no request of the kind would reach it.
 package caddymodule
-
-import (
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/admin" // on Caddy's admin API
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/app"   // the global option
-
-	// The directives.
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/eventsapi"
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/inboxprovider"
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/membersapi"
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/staffdesk"
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/thememanifest"
-
-	// The command line.
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/command"
-
-	// What others take a module for.
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/permission"
-	_ "github.com/lychgate/caddy-lychgate/caddymodule/upstreams"
-)

@@ -11,12 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/caddymodule/inboxprovider"
-	"github.com/lychgate/caddy-lychgate/caddymodule/permission"
-	"github.com/lychgate/caddy-lychgate/caddymodule/staffdesk"
-	"github.com/lychgate/caddy-lychgate/caddymodule/thememanifest"
-	"github.com/lychgate/caddy-lychgate/caddymodule/upstreams"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
@@ -299,7 +294,7 @@ var packageDir, _ = os.Getwd()
 
 // The doc comments of config fields are what Caddy's site shows, so the types
 // must be exported.
-var _ = []any{app.App{}, config.Site{}, inboxprovider.InboxProvider{}, config.Limit{}, thememanifest.ThemeManifest{}, config.Theme{}, config.Repository{}, config.Redis{}, permission.Permission{}, upstreams.Upstreams{}, staffdesk.StaffDesk{}}
+var _ = []any{caddymodule.App{}, config.Site{}, caddymodule.InboxProvider{}, config.Limit{}, caddymodule.ThemeManifest{}, config.Theme{}, config.Repository{}, config.Redis{}, caddymodule.Permission{}, caddymodule.Upstreams{}, caddymodule.StaffDesk{}}
 
 // A line that is added to a Caddyfile makes no other configuration of it, so that a reload
 // has nothing to do.

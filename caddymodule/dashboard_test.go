@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
@@ -25,7 +25,7 @@ func registered(t *testing.T) map[string]bool {
 		t.Fatalf("caddy.ProvisionContext: %v", err)
 	}
 	registry := ctx.GetMetricsRegistry()
-	app := &app.App{Config: config.Config{Resolvers: []string{"127.0.0.1"}}}
+	app := &caddymodule.App{Config: config.Config{Resolvers: []string{"127.0.0.1"}}}
 	if err := app.Provision(ctx); err != nil {
 		t.Fatalf("app.Provision: %v", err)
 	}

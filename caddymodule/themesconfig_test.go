@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
@@ -91,7 +91,7 @@ func TestThemesJSON(t *testing.T) {
 		t.Fatalf("inprocess.Adapt: %v", err)
 	}
 	var parsed struct {
-		Apps struct{ Lychgate app.App }
+		Apps struct{ Lychgate caddymodule.App }
 	}
 	if err := json.Unmarshal(adapted, &parsed); err != nil {
 		t.Fatalf("json.Unmarshal: %v", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
 
@@ -68,7 +68,7 @@ type health struct {
 
 // serveHealth answers 200 if the running configuration has Lychgate, its store answers and the
 // sites in it were read, and 503 otherwise.
-func serveHealth(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func serveHealth(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return useMethod(w, http.MethodGet)
 	}

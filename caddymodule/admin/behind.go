@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/members/outbox"
 	"github.com/lychgate/caddy-lychgate/internal/work"
 )
@@ -39,7 +39,7 @@ type behindMember struct {
 	NextAttempt time.Time `json:"next_attempt"`
 }
 
-func serveBehind(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func serveBehind(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	if r.Method != http.MethodGet {
 		return useMethod(w, http.MethodGet)
 	}
@@ -70,7 +70,7 @@ func serveBehind(w http.ResponseWriter, r *http.Request, app *app.App) error {
 	})
 }
 
-func serveTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func serveTry(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
@@ -81,7 +81,7 @@ func serveTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
 }
 
 // membersOf is pendingOf where members_api is used.
-func membersOf(running *app.App) (*work.Queue, bool) {
+func membersOf(running *caddymodule.App) (*work.Queue, bool) {
 	queue, ok := pendingOf(running)
 	return queue, ok && running.Edge.Members().Serving() != nil
 }

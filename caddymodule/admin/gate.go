@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
 )
@@ -33,7 +33,7 @@ type route struct {
 
 	// serve answers a request whose token is in its context ([scopeOf]). The app is nil while no configuration with
 	// Lychgate runs.
-	serve func(w http.ResponseWriter, r *http.Request, running *app.App) error
+	serve func(w http.ResponseWriter, r *http.Request, running *caddymodule.App) error
 }
 
 // requestTimeout is how long a request may wait for its turn, and the store may take for it.
@@ -76,7 +76,7 @@ var nobody = config.NamedToken{Labels: []string{""}}
 
 // tokenOf finds the token of a request. Without a configuration it is nobody's, which the endpoint says; if one runs by
 // then, its sites are not to be seen.
-func (of route) tokenOf(w http.ResponseWriter, r *http.Request, running *app.App) (config.NamedToken, error) {
+func (of route) tokenOf(w http.ResponseWriter, r *http.Request, running *caddymodule.App) (config.NamedToken, error) {
 	sent := r.Header.Get("Authorization")
 	switch {
 	case running == nil:
@@ -96,12 +96,12 @@ func (of route) tokenOf(w http.ResponseWriter, r *http.Request, running *app.App
 }
 
 // running is the app of the running configuration, nil if that has none.
-func running() *app.App {
+func running() *caddymodule.App {
 	configured, err := caddy.ActiveContext().AppIfConfigured("lychgate")
 	if err != nil {
 		return nil
 	}
-	return configured.(*app.App)
+	return configured.(*caddymodule.App)
 }
 
 var errNotRunning = errors.New("the running configuration has no lychgate")

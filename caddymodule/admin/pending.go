@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
 	"github.com/lychgate/caddy-lychgate/internal/members/outbox"
@@ -35,7 +35,7 @@ var pendingRoutes = []route{
 }
 
 // pendingOf reports false while no configuration runs, or its store is unavailable.
-func pendingOf(running *app.App) (*work.Queue, bool) {
+func pendingOf(running *caddymodule.App) (*work.Queue, bool) {
 	if running == nil {
 		return nil, false
 	}
@@ -49,7 +49,7 @@ const maxBehind = 100
 // sitesOf selects the site that a request names. Without one it selects all of the
 // configuration, and at most maxBehind of those in the store that have an entry in
 // counted.
-func sitesOf(r *http.Request, app *app.App, counted map[string]map[string]int) ([]string, error) {
+func sitesOf(r *http.Request, app *caddymodule.App, counted map[string]map[string]int) ([]string, error) {
 	if isBound := len(scopeOf(r)) > 0; isBound {
 		return sitesInScope(r, app, counted)
 	}
@@ -67,7 +67,7 @@ func sitesOf(r *http.Request, app *app.App, counted map[string]map[string]int) (
 }
 
 // sitesInScope is sitesOf for a token that is bound to labels.
-func sitesInScope(r *http.Request, app *app.App, counted map[string]map[string]int) ([]string, error) {
+func sitesInScope(r *http.Request, app *caddymodule.App, counted map[string]map[string]int) ([]string, error) {
 	if name := r.URL.Query().Get("site"); name != "" {
 		err := checkScope(r, app, name)
 		if errors.Is(err, sites.ErrNotFound) {
@@ -146,7 +146,7 @@ func itemsOf(queue *work.Queue, tasks []work.Task) (items []pendingItem) {
 }
 
 // servePending shows what is pending, and gives up what was refused.
-func servePending(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func servePending(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	switch r.Method {
 	case http.MethodGet:
 		const most = 100
@@ -166,7 +166,7 @@ type triedNow struct {
 }
 
 // servePendingTry has what is pending tried at once.
-func servePendingTry(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func servePendingTry(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	if r.Method != http.MethodPost {
 		return useMethod(w, http.MethodPost)
 	}
@@ -185,7 +185,7 @@ func servePendingTry(w http.ResponseWriter, r *http.Request, app *app.App) error
 // eachSite answers with what a function returns for each site, by name, of those in the store for sites that have something
 // of a kind pending, or anything for ""; with none while the
 // store is away, and with no more once the response has listBytes.
-func eachSite(w http.ResponseWriter, r *http.Request, running *app.App, find func(*app.App) (*work.Queue, bool), kind string,
+func eachSite(w http.ResponseWriter, r *http.Request, running *caddymodule.App, find func(*caddymodule.App) (*work.Queue, bool), kind string,
 	of func(queue *work.Queue, site string) (any, error),
 ) error {
 	response := make(map[string]json.RawMessage)
@@ -211,7 +211,7 @@ func eachSite(w http.ResponseWriter, r *http.Request, running *app.App, find fun
 	return json.NewEncoder(w).Encode(response)
 }
 
-func giveUp(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func giveUp(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	queue, ok := pendingOf(app)
 	if !ok {
 		return siteError(edge.ErrStoreAway)

@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
 	"github.com/lychgate/caddy-lychgate/internal/sites"
@@ -38,7 +38,7 @@ func reachOf(r *http.Request) config.Reach {
 }
 
 // editorFor changes the sites that a request may see. Errors: edge.ErrNoStore, edge.ErrStoreAway.
-func editorFor(r *http.Request, app *app.App) (*config.Editor, error) {
+func editorFor(r *http.Request, app *caddymodule.App) (*config.Editor, error) {
 	editor, err := app.Edge.Stored().Editor()
 	if err == nil {
 		editor.Scope, editor.Reach = scopeOf(r), reachOf(r)
@@ -48,7 +48,7 @@ func editorFor(r *http.Request, app *app.App) (*config.Editor, error) {
 
 // checkScope fails with sites.ErrNotFound for a site that a request may not see, and for no name of a
 // site. Errors: those of the store.
-func checkScope(r *http.Request, app *app.App, name string) error {
+func checkScope(r *http.Request, app *caddymodule.App, name string) error {
 	if config.CheckSiteName(name) != nil { // PostgreSQL cannot be asked for some of them
 		return sites.ErrNotFound
 	}
@@ -66,7 +66,7 @@ func checkScope(r *http.Request, app *app.App, name string) error {
 }
 
 // inScope drops the names of sites that a request may not see. Errors: those of the store.
-func inScope[N any](r *http.Request, app *app.App, counted map[string]N) (map[string]N, error) {
+func inScope[N any](r *http.Request, app *caddymodule.App, counted map[string]N) (map[string]N, error) {
 	editor, err := editorFor(r, app)
 	if errors.Is(err, edge.ErrNoStore) {
 		return nil, nil

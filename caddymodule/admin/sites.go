@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
 	"github.com/lychgate/caddy-lychgate/internal/sites"
@@ -68,7 +68,7 @@ func laneOf(most int64) func(r *http.Request) (*limits, int64) {
 }
 
 // serveSites answers a request at sitesPath or below.
-func serveSites(w http.ResponseWriter, r *http.Request, app *app.App) error {
+func serveSites(w http.ResponseWriter, r *http.Request, app *caddymodule.App) error {
 	if app == nil {
 		return apiError(http.StatusServiceUnavailable, errNotRunning)
 	}

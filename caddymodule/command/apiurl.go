@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
@@ -62,7 +62,7 @@ func (all apiServers) url(host string) string {
 func (s *apiServer) pathAt(host string) (path string, ok bool) {
 	for _, route := range s.Routes {
 		hosts := hostsOf(route)
-		isForHost := len(hosts) == 0 || slices.ContainsFunc(hosts, func(pattern string) bool { return routes.MatchesHost(pattern, host) })
+		isForHost := len(hosts) == 0 || slices.ContainsFunc(hosts, func(pattern string) bool { return caddymodule.MatchesHost(pattern, host) })
 		if path, ok := membersPath(route); ok && isForHost {
 			return path, true
 		}

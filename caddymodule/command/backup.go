@@ -15,7 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
@@ -47,7 +47,7 @@ opened.
 		if err != nil {
 			return err
 		}
-		kind, source, err := of.Store.Resolve(app.Placeholders(), app.StoreFile())
+		kind, source, err := of.Store.Resolve(caddymodule.Placeholders(), caddymodule.StoreFile())
 		if err != nil {
 			return err
 		}

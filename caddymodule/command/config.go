@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
@@ -84,7 +84,7 @@ func readConfig(cmd *cobra.Command) (*configuration, error) {
 // openDatabase opens the store of a configuration, and returns its file, empty for
 // PostgreSQL.
 func openDatabase(cmd *cobra.Command, of *configuration, mayMake bool) (db *database.DB, file string, err error) {
-	kind, source, err := of.Store.Resolve(app.Placeholders(), app.StoreFile())
+	kind, source, err := of.Store.Resolve(caddymodule.Placeholders(), caddymodule.StoreFile())
 	if err != nil {
 		return nil, "", err
 	}

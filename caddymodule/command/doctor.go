@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/doctor"
 	"github.com/lychgate/caddy-lychgate/internal/trouble"
 )
@@ -60,7 +60,7 @@ The exit code is 1 if a check failed. Warnings do not change it.
 		var checked doctor.Config
 		text, file, err := loadConfig(cmd)
 		if err == nil {
-			checked, err = app.Needs(text)
+			checked, err = caddymodule.Needs(text)
 		}
 		if err == nil {
 			var running *runningCaddy

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
@@ -46,7 +45,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		keys, err := of.Keyring(app.Placeholders())
+		keys, err := of.Keyring(caddymodule.Placeholders())
 		if err != nil {
 			return err
 		}
@@ -64,7 +63,7 @@ func withSites(mayMake bool, do siteWork) func(*cobra.Command, []string) error {
 			return err
 		}
 		editor := &config.Editor{
-			Config: of.Config, Placeholders: app.Placeholders(), Lines: blocks.LinesOf("lychgate", *of.Config),
+			Config: of.Config, Placeholders: caddymodule.Placeholders(), Lines: caddymodule.LinesOf("lychgate", *of.Config),
 			Store: store, CountPending: members.CountPending,
 		}
 		return explainSites(audited(cmd.Context(), db, func(ctx context.Context) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
@@ -107,7 +107,7 @@ func findSite(ctx context.Context, of *config.Config, db *database.DB, name stri
 	if site := of.Sites[name]; site != nil {
 		return site, nil, nil
 	}
-	keys, err := of.Keyring(app.Placeholders())
+	keys, err := of.Keyring(caddymodule.Placeholders())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +137,7 @@ func (s *siteStore) connect() (to platform.Platform, end func() error, err error
 	if s.locked != nil {
 		return nil, nil, fmt.Errorf("the keys of site %s cannot be opened: %w: see that secret in the configuration has the one that sealed them", s.site, s.locked)
 	}
-	if to, err = s.platform.Connect(app.Placeholders()); err != nil {
+	if to, err = s.platform.Connect(caddymodule.Placeholders()); err != nil {
 		return nil, nil, fmt.Errorf("site %s: %w", s.site, err)
 	}
 	if closer, ok := to.(io.Closer); ok {

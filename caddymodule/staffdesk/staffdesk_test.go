@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
@@ -32,7 +32,7 @@ func TestDeskJSON(t *testing.T) {
 		t.Fatalf("inprocess.Adapt: %v", err)
 	}
 	var config struct {
-		Apps struct{ Lychgate app.App }
+		Apps struct{ Lychgate caddymodule.App }
 	}
 	if err := json.Unmarshal(adapted, &config); err != nil {
 		t.Fatalf("json.Unmarshal: %v", err)

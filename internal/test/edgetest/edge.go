@@ -23,7 +23,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/goleak"
 
-	_ "github.com/lychgate/caddy-lychgate/caddymodule"
+	_ "github.com/lychgate/caddy-lychgate"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest/inprocess"
 	"github.com/lychgate/caddy-lychgate/internal/test/dnstest"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
+	"github.com/lychgate/caddy-lychgate/caddymodule"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
@@ -26,5 +26,5 @@ func PurgeStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return running.(*app.App).Edge.Stored().PurgeNow(ctx)
+	return running.(*caddymodule.App).Edge.Stored().PurgeNow(ctx)
 }

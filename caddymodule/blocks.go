@@ -1,6 +1,4 @@
-// Package blocks parses blocks of options in Caddyfiles, and remembers in which lines they
-// are written.
-package blocks
+package caddymodule
 
 import (
 	"cmp"
@@ -15,8 +13,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
-// Option is an option of a block.
-type Option struct {
+// option is an option of a block.
+type option struct {
 	Example string // how it is written, for error messages
 	Args    int    // how many arguments it takes, or Many
 	Repeats bool   // whether it may be given several times
@@ -25,27 +23,27 @@ type Option struct {
 	// One of these takes the arguments. Set is for a value; its error is given the block's
 	// name and the line. Block parses a block of its own, whose errors have theirs.
 	Set   func(args []string) error
-	Block func(args []string, inner Block) error
+	Block func(args []string, inner block) error
 }
 
-// Many is for an option that takes one argument or more.
-const Many = -1
+// manyArgs is for an option that takes one argument or more.
+const manyArgs = -1
 
-// Block is a block that is parsed. The lines of its options are kept by their paths in
+// block is a block that is parsed. The lines of its options are kept by their paths in
 // JSON.
-type Block struct {
+type block struct {
 	Name string // in error messages
 	Path string // its own
 	config.Lines
 }
 
 // Below describes the block of a name inside of this one.
-func (b Block) Below(name, path string) Block {
-	return Block{name, strings.TrimPrefix(b.Path+"."+path, "."), b.Lines}
+func (b block) Below(name, path string) block {
+	return block{name, strings.TrimPrefix(b.Path+"."+path, "."), b.Lines}
 }
 
 // Mistake gives an error the block's name, and the line of the dispenser.
-func (b Block) Mistake(d *caddyfile.Dispenser, err error) error {
+func (b block) Mistake(d *caddyfile.Dispenser, err error) error {
 	return d.WrapErr(config.In(b.Name, "", err))
 }
 
@@ -65,8 +63,8 @@ func blockWith(option string) string {
 	return blockOf[option]
 }
 
-// Parse parses the block that follows, if one does. Space around arguments is left out.
-func Parse(d *caddyfile.Dispenser, in Block, known map[string]Option) error {
+// parseBlock parses the block that follows, if one does. Space around arguments is left out.
+func parseBlock(d *caddyfile.Dispenser, in block, known map[string]option) error {
 	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		key := d.Val()
@@ -90,7 +88,7 @@ func Parse(d *caddyfile.Dispenser, in Block, known map[string]Option) error {
 		for i, arg := range args {
 			args[i] = strings.TrimSpace(arg)
 		}
-		if o.Args == Many && len(args) == 0 || o.Args != Many && len(args) != o.Args {
+		if o.Args == manyArgs && len(args) == 0 || o.Args != manyArgs && len(args) != o.Args {
 			return d.Errf("%s: %s has the wrong number of arguments: write it as in: %s", in.Name, key, o.Example)
 		}
 		if err := o.take(d, in, cmp.Or(o.Field, key), args); err != nil {
@@ -100,30 +98,30 @@ func Parse(d *caddyfile.Dispenser, in Block, known map[string]Option) error {
 	return nil
 }
 
-func (o Option) take(d *caddyfile.Dispenser, in Block, field string, args []string) error {
+func (o option) take(d *caddyfile.Dispenser, in block, field string, args []string) error {
 	inner := in.Below(in.Name, field)
 	if o.Block != nil {
 		if o.Repeats {
 			inner = in.Below(in.Name, field+"."+args[0])
 		}
-		in.Lines[inner.Path] = LineAt(d)
+		in.Lines[inner.Path] = lineAt(d)
 		return o.Block(args, inner)
 	}
-	in.Lines[inner.Path] = LineAt(d)
+	in.Lines[inner.Path] = lineAt(d)
 	if err := o.Set(args); err != nil {
 		return in.Mistake(d, err)
 	}
 	return nil
 }
 
-// LineAt reads file and line from the dispenser's own errors, which alone have both.
-func LineAt(d *caddyfile.Dispenser) string {
+// lineAt reads file and line from the dispenser's own errors, which alone have both.
+func lineAt(d *caddyfile.Dispenser) string {
 	return strings.TrimPrefix(d.WrapErr(errors.New("")).Error(), ", at ")
 }
 
-// Text is an option of one text, which must not be empty.
-func Text(name, example string, value *string) Option {
-	return Option{Example: name + " " + example, Args: 1, Set: func(args []string) error {
+// textOption is an option of one text, which must not be empty.
+func textOption(name, example string, value *string) option {
+	return option{Example: name + " " + example, Args: 1, Set: func(args []string) error {
 		if *value = args[0]; *value == "" {
 			return &config.Mistake{Text: name + " is empty: write it as in: " + name + " " + example + ", or leave it out"}
 		}
@@ -131,17 +129,17 @@ func Text(name, example string, value *string) Option {
 	}}
 }
 
-// Texts is an option of one text or more.
-func Texts(example string, values *[]string) Option {
-	return Option{Example: example, Args: Many, Set: func(args []string) error {
+// textsOption is an option of one text or more.
+func textsOption(example string, values *[]string) option {
+	return option{Example: example, Args: manyArgs, Set: func(args []string) error {
 		*values = args
 		return nil
 	}}
 }
 
-// Switch is an option that is on or off.
-func Switch(name, example string, set func(on bool)) Option {
-	return Option{Example: name + " " + example, Args: 1, Set: func(args []string) error {
+// switchOption is an option that is on or off.
+func switchOption(name, example string, set func(on bool)) option {
+	return option{Example: name + " " + example, Args: 1, Set: func(args []string) error {
 		if args[0] != "on" && args[0] != "off" {
 			return &config.Mistake{Option: name, Text: strconv.Quote(args[0]) + ": write on or off"}
 		}
@@ -150,9 +148,9 @@ func Switch(name, example string, set func(on bool)) Option {
 	}}
 }
 
-// Limit is an option that is a rate limit.
-func Limit(example string, limit **config.Limit) Option {
-	return Option{Example: "limit " + example, Args: 2, Set: func(args []string) (err error) {
+// limitOption is an option that is a rate limit.
+func limitOption(example string, limit **config.Limit) option {
+	return option{Example: "limit " + example, Args: 2, Set: func(args []string) (err error) {
 		*limit, err = config.ParseLimit(args)
 		return err
 	}}

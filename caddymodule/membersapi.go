@@ -1,5 +1,4 @@
-// Package membersapi is the directive members_api.
-package membersapi
+package caddymodule
 
 import (
 	"cmp"
@@ -13,16 +12,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
 )
 
 func init() {
-	directive.Register(func() directive.Directive { return new(MembersAPI) })
+	register(func() directive { return new(MembersAPI) })
 }
 
 // MembersAPI gives CRMs an API to create, read, update and delete one member at
@@ -44,7 +40,7 @@ type MembersAPI struct {
 	// MaxBody bounds a request's body, in bytes. Default: 65536.
 	MaxBody int64 `json:"max_body,omitempty"`
 
-	on      *directive.Provisioned
+	on      *provisioned
 	members *edge.Members
 	api     membersapi.API
 }
@@ -65,15 +61,14 @@ func (MembersAPI) CaddyModule() caddy.ModuleInfo {
 //	    max_body <size>
 //	}
 func (h *MembersAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	_, err := directive.Unmarshal(d, h)
+	_, err := unmarshal(d, h)
 	return err
 }
 
-// Options are those of the directive's block.
-func (h *MembersAPI) Options() map[string]blocks.Option {
-	return map[string]blocks.Option{
-		"path":  blocks.Text("path", config.DefaultAPIPath, &h.Path),
-		"limit": blocks.Limit("30 1m", &h.Limit),
+func (h *MembersAPI) options() map[string]option {
+	return map[string]option{
+		"path":  textOption("path", config.DefaultAPIPath, &h.Path),
+		"limit": limitOption("30 1m", &h.Limit),
 		"max_body": {Example: "max_body 64KiB", Args: 1, Set: func(args []string) error {
 			size, err := humanize.ParseBytes(args[0])
 			if err != nil || size > 1<<30 {
@@ -93,26 +88,24 @@ func (h *MembersAPI) limit() *config.Limit {
 
 func (h *MembersAPI) maxBody() int64 { return cmp.Or(h.MaxBody, 64<<10) }
 
-// Check finds what is wrong with the options.
-func (h *MembersAPI) Check(config.Placeholders) error {
+func (h *MembersAPI) check(config.Placeholders) error {
 	return cmp.Or(config.CheckOwnPath(h.path(), config.DefaultAPIPath), h.limit().Check(), config.CheckMaxBody(h.maxBody()))
 }
 
-// Fits finds what it lacks in the sites of a Caddyfile.
-func (h *MembersAPI) Fits(of *config.Config) error { return directive.CheckPlatforms(of) }
+func (h *MembersAPI) fits(of *config.Config) error { return checkPlatforms(of) }
 
-// Routing says which paths the directive serves, and which have to reach it: webhook events too, where a site has them sent.
-func (h *MembersAPI) Routing(of *config.Config) routes.Routing {
+// Webhook events are to reach it too, where a site has them sent.
+func (h *MembersAPI) routing(of *config.Config) routing {
 	p, limit := h.path(), h.limit().Plain()
-	routing := routes.Routing{
+	routing := routing{
 		Path:     p,
 		KeyLimit: fmt.Sprintf("%d %s", limit.Requests, limit.Window),
-		Serves:   []routes.Area{{Path: p, Below: true}},
-		Needs:    []routes.Need{{Paths: []string{p + "/members"}, Write: p + "/*"}, {Paths: []string{p + "/members/x"}, Write: p + "/*"}},
+		Serves:   []area{{Path: p, Below: true}},
+		Needs:    []need{{Paths: []string{p + "/members"}, Write: p + "/*"}, {Paths: []string{p + "/members/x"}, Write: p + "/*"}},
 	}
 	for _, site := range of.Sites {
 		if site.Platform.SendsEvents() && site.Platform.Webhooks != "off" {
-			routing.Needs = append(routing.Needs, routes.Need{Paths: []string{membersapi.WebhookPath(p) + "/x"}, Write: p + "/*"})
+			routing.Needs = append(routing.Needs, need{Paths: []string{membersapi.WebhookPath(p) + "/x"}, Write: p + "/*"})
 			break
 		}
 	}
@@ -121,7 +114,7 @@ func (h *MembersAPI) Routing(of *config.Config) routes.Routing {
 
 // Provision sets up the handler.
 func (h *MembersAPI) Provision(ctx caddy.Context) (err error) {
-	if h.on, err = directive.Provision(ctx, h); err != nil {
+	if h.on, err = provision(ctx, h); err != nil {
 		return err
 	}
 	h.Path, h.Limit, h.MaxBody = h.path(), h.limit(), h.maxBody()
@@ -148,7 +141,7 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	if h.on.Arrives(r, h) {
 		return nil
 	}
-	if !routes.Below(r.URL.Path, h.Path) {
+	if !isBelow(r.URL.Path, h.Path) {
 		return h.pass(w, r, next)
 	}
 	site, err := h.on.Edge.FindSite(r.Host)
@@ -156,7 +149,7 @@ func (h *MembersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 		h.api.Fail(w, err)
 		return nil
 	}
-	directive.SetPlaceholders(r, site, "")
+	setPlaceholders(r, site, "")
 	open, err := h.members.Site(site)
 	if err != nil {
 		site.Metrics.Served(h.api.Fail(w, err))

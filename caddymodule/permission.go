@@ -1,5 +1,4 @@
-// Package permission allows certificates on demand for the hosts of sites.
-package permission
+package caddymodule
 
 import (
 	"context"
@@ -13,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
@@ -29,7 +27,7 @@ type Permission struct {
 	// Default: they are denied.
 	ElseRaw json.RawMessage `json:"else,omitempty" caddy:"namespace=tls.permission inline_key=module"`
 
-	app  *app.App
+	app  *App
 	then caddytls.OnDemandPermission // nil for none
 }
 
@@ -73,7 +71,7 @@ func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Provision sets up the module.
 func (p *Permission) Provision(ctx caddy.Context) error {
 	var err error
-	if p.app, err = app.Of(ctx); err != nil {
+	if p.app, err = appOf(ctx); err != nil {
 		return err
 	}
 	if err := p.app.CheckHasSites(); err != nil {

@@ -1,6 +1,4 @@
-// Package directive is what the directives have in common: how they are registered, parsed
-// and checked, and how they get at the edge.
-package directive
+package caddymodule
 
 import (
 	"encoding/json"
@@ -13,9 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/config"
@@ -23,49 +18,51 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/pool"
 )
 
-// Directive is a handler that has a directive in Caddyfiles. Caddy finds most of its methods by
-// looking for them; [Register] has the compiler find one that is missing.
-type Directive interface {
+// directive is a handler that has a directive in Caddyfiles. Caddy finds most of its methods by
+// looking for them; [register] has the compiler find one that is missing.
+type directive interface {
 	caddy.Module
 	caddy.Provisioner
 	caddy.CleanerUpper
 	caddyhttp.MiddlewareHandler
 	caddyfile.Unmarshaler
 	json.Unmarshaler
-	routes.Directive
 
-	// Options describe the directive's block.
-	Options() map[string]blocks.Option
+	// options describe the directive's block.
+	options() map[string]option
 
-	// Check finds what is wrong with its own options.
-	Check(p config.Placeholders) error
+	// check finds what is wrong with its own options.
+	check(p config.Placeholders) error
 
-	// Fits finds what it lacks in the sites of a Caddyfile.
-	Fits(of *config.Config) error
+	// fits finds what it lacks in the sites of a Caddyfile.
+	fits(of *config.Config) error
+
+	// routing describes the directive as it is configured: nothing is provisioned yet.
+	routing(of *config.Config) routing
 }
 
-// Register registers a handler and its directive. That stands just before handle, so ahead
+// register registers a handler and its directive. That stands just before handle, so ahead
 // of respond and reverse_proxy, and behind encode, header and authentication.
-func Register(construct func() Directive) {
+func register(construct func() directive) {
 	caddy.RegisterModule(construct())
 	name := nameOf(construct())
 	httpcaddyfile.RegisterDirective(name, func(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
-		return parse(h, name, construct())
+		return parseDirective(h, name, construct())
 	})
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "handle")
 }
 
-func nameOf(d Directive) string { return d.CaddyModule().ID.Name() }
+func nameOf(d directive) string { return d.CaddyModule().ID.Name() }
 
 // parse parses a directive with its matcher, and checks what it needs of the rest of the
 // Caddyfile, so that a message has its line.
-func parse(h httpcaddyfile.Helper, name string, of Directive) ([]httpcaddyfile.ConfigValue, error) {
+func parseDirective(h httpcaddyfile.Helper, name string, of directive) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // its name
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
 	}
-	lines, err := Unmarshal(h.Dispenser, of)
+	lines, err := unmarshal(h.Dispenser, of)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +70,11 @@ func parse(h httpcaddyfile.Helper, name string, of Directive) ([]httpcaddyfile.C
 	h.Next()
 	configured, err := parsedConfig(h)
 	if err == nil {
-		blocks.RememberDirective(name, of, lines)
-		err = of.Fits(configured)
+		rememberDirective(name, of, lines)
+		err = of.fits(configured)
 	}
 	if err == nil {
-		err = routes.CheckMatcher(name, matchers, of.Routing(configured).Needs)
+		err = checkMatcher(name, matchers, of.routing(configured).Needs)
 	}
 	if err == nil {
 		err = checkSamePath(h, name, of)
@@ -88,19 +85,19 @@ func parse(h httpcaddyfile.Helper, name string, of Directive) ([]httpcaddyfile.C
 	return h.NewRoute(matchers, of), nil
 }
 
-// Unmarshal parses a directive that is a name and a block of options, and returns the lines
+// unmarshal parses a directive that is a name and a block of options, and returns the lines
 // of these.
-func Unmarshal(d *caddyfile.Dispenser, of Directive) (config.Lines, error) {
-	in := blocks.Block{Name: nameOf(of), Lines: make(config.Lines)}
+func unmarshal(d *caddyfile.Dispenser, of directive) (config.Lines, error) {
+	in := block{Name: nameOf(of), Lines: make(config.Lines)}
 	d.Next() // its name
-	in.Lines[""] = blocks.LineAt(d)
+	in.Lines[""] = lineAt(d)
 	if d.NextArg() {
 		return nil, d.Errf("%s takes no argument but a matcher, got %q: write its options into a block", in.Name, d.Val())
 	}
-	if err := blocks.Parse(d, in, of.Options()); err != nil {
+	if err := parseBlock(d, in, of.options()); err != nil {
 		return nil, err
 	}
-	return in.Lines, in.Explain(config.In(in.Name, "", of.Check(app.Placeholders().AsWritten())))
+	return in.Lines, in.Explain(config.In(in.Name, "", of.check(Placeholders().AsWritten())))
 }
 
 // parsedConfig reads the global option, which Caddy parses before directives. Errors:
@@ -118,8 +115,8 @@ func parsedConfig(h httpcaddyfile.Helper) (*config.Config, error) {
 }
 
 // checkSamePath checks that all members_api of the server blocks have one path.
-func checkSamePath(h httpcaddyfile.Helper, name string, of Directive) error {
-	routing := of.Routing(new(config.Config))
+func checkSamePath(h httpcaddyfile.Helper, name string, of directive) error {
+	routing := of.routing(new(config.Config))
 	if routing.KeyLimit == "" {
 		return nil
 	}
@@ -127,7 +124,7 @@ func checkSamePath(h httpcaddyfile.Helper, name string, of Directive) error {
 	key := "lychgate." + name
 	other, found := h.State[key].(first)
 	if !found {
-		h.State[key] = first{routing.Path, blocks.LineAt(h.Dispenser)}
+		h.State[key] = first{routing.Path, lineAt(h.Dispenser)}
 		return nil
 	}
 	if other.path != routing.Path {
@@ -137,20 +134,20 @@ func checkSamePath(h httpcaddyfile.Helper, name string, of Directive) error {
 	return nil
 }
 
-// Provisioned is a directive with an edge.
-type Provisioned struct {
-	*app.App
+// provisioned is a directive with an edge.
+type provisioned struct {
+	*App
 	pool.Releases
 }
 
 // Arrives reports whether a request is the doctor's, who asks only whether it arrives at a directive.
-func (p *Provisioned) Arrives(r *http.Request, of Directive) bool {
-	return p.Probes && app.Arrives(r, nameOf(of))
+func (p *provisioned) Arrives(r *http.Request, of directive) bool {
+	return p.Probes && arrives(r, nameOf(of))
 }
 
 // Pass passes a request on. Where Caddy's reverse_proxy has no platform for it since the sites in the store are not
 // read yet, the client is told when to ask again.
-func (p *Provisioned) Pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (p *provisioned) Pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	err := next.ServeHTTP(w, r)
 	if failed, ok := errors.AsType[caddyhttp.HandlerError](err); ok && failed.StatusCode == http.StatusServiceUnavailable {
 		if _, unread := p.Edge.FindSite(r.Host); errors.Is(unread, api.ErrSitesUnread) {
@@ -160,18 +157,18 @@ func (p *Provisioned) Pass(w http.ResponseWriter, r *http.Request, next caddyhtt
 	return err
 }
 
-// Provision checks a directive, and returns what it runs on.
-func Provision(ctx caddy.Context, of Directive) (*Provisioned, error) {
+// provision checks a directive, and returns what it runs on.
+func provision(ctx caddy.Context, of directive) (*provisioned, error) {
 	name := nameOf(of)
-	lines := blocks.LinesOf(name, of)
-	if err := of.Check(app.Placeholders()); err != nil {
+	lines := LinesOf(name, of)
+	if err := of.check(Placeholders()); err != nil {
 		return nil, lines.Explain(config.In(name, "", err))
 	}
-	running, err := app.Of(ctx)
+	running, err := appOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provisioned{App: running}
+	p := &provisioned{App: running}
 	if err := p.CheckHasSites(); err != nil {
 		return nil, config.JSONText(err)
 	}
@@ -179,16 +176,16 @@ func Provision(ctx caddy.Context, of Directive) (*Provisioned, error) {
 }
 
 // Cleanup lets go of what outlives a configuration.
-func (p *Provisioned) Cleanup() error {
+func (p *provisioned) Cleanup() error {
 	if p == nil { // it could not be provisioned
 		return nil
 	}
 	return p.Close()
 }
 
-// SetPlaceholders makes the placeholders of a request known. A function is all that most
+// setPlaceholders makes the placeholders of a request known. A function is all that most
 // requests pay for: values are only made for what asks.
-func SetPlaceholders(r *http.Request, site *edge.Site, provider classifier.Provider) {
+func setPlaceholders(r *http.Request, site *edge.Site, provider classifier.Provider) {
 	replacer := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	replacer.Map(func(key string) (any, bool) {
 		switch key {
@@ -201,9 +198,9 @@ func SetPlaceholders(r *http.Request, site *edge.Site, provider classifier.Provi
 	})
 }
 
-// CheckPlatforms checks that each site of a Caddyfile has a platform.
-func CheckPlatforms(of *config.Config) error {
-	lines := blocks.LinesOf("lychgate", *of)
+// checkPlatforms checks that each site of a Caddyfile has a platform.
+func checkPlatforms(of *config.Config) error {
+	lines := LinesOf("lychgate", *of)
 	for _, name := range of.Names() {
 		if of.Sites[name].Platform == nil {
 			return fmt.Errorf("site %s, at %s, needs a %w", name, lines.Of("sites."+name), config.ErrNoPlatform())
@@ -212,9 +209,9 @@ func CheckPlatforms(of *config.Config) error {
 	return nil
 }
 
-// CheckThemeHosts checks that a site of a Caddyfile has a platform with themes.
-func CheckThemeHosts(of *config.Config) error {
-	if err := CheckPlatforms(of); err != nil {
+// checkThemeHosts checks that a site of a Caddyfile has a platform with themes.
+func checkThemeHosts(of *config.Config) error {
+	if err := checkPlatforms(of); err != nil {
 		return err
 	}
 	for _, site := range of.Sites {

@@ -1,6 +1,4 @@
-// Package routes reads from the routes of a configuration how requests arrive at the
-// directives of Lychgate, and finds those that get none, or that do not go together.
-package routes
+package caddymodule
 
 import (
 	"cmp"
@@ -16,12 +14,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
-// Servers are the HTTP servers that have directives, by their names.
-type Servers map[string]server
+// servers are the HTTP servers that have directives, by their names.
+type servers map[string]server
 
 // server is the arrivals at the directives of an HTTP server, and the hosts for which anything else answers.
 type server struct {
@@ -31,8 +28,8 @@ type server struct {
 
 // arrival is how requests arrive at a directive.
 type arrival struct {
-	directive Directive                // as it is configured, not provisioned
-	routing   Routing                  // with what all sites may need
+	directive directive                // as it is configured, not provisioned
+	routing   routing                  // with what all sites may need
 	name      string                   // the directive's
 	at        string                   // its line in a Caddyfile, or its path in JSON
 	line      string                   // its line in a Caddyfile, "" for JSON
@@ -44,9 +41,9 @@ type arrival struct {
 	taken     [][]arrival              // what is before it and ends requests, or keeps them
 }
 
-// Read reads the routes of all HTTP servers. It is for the first directive that is provisioned: Caddy has provisioned the
+// readRoutes reads the routes of all HTTP servers. It is for the first directive that is provisioned: Caddy has provisioned the
 // matchers of servers' routes by then, and forgets a route's JSON after its handlers.
-func Read(ctx caddy.Context) (Servers, error) {
+func readRoutes(ctx caddy.Context) (servers, error) {
 	app, err := ctx.AppIfConfigured("http")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil, nil
@@ -54,7 +51,7 @@ func Read(ctx caddy.Context) (Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make(Servers)
+	all := make(servers)
 	for name, of := range app.(*caddyhttp.App).Servers {
 		read := reading{answers: make(map[string]bool)}
 		if read.follow(of.Routes, arrival{at: "http.servers." + name}); len(read.found) > 0 {
@@ -98,9 +95,9 @@ func (all *reading) follow(routes caddyhttp.RouteList, around arrival) (ends []a
 			default:
 				if found := directiveIn(name, handler); found != nil {
 					arrives := here
-					arrives.directive, arrives.name, arrives.line = found, name, blocks.PlaceOf(name, found)
+					arrives.directive, arrives.name, arrives.line = found, name, placeOf(name, found)
 					arrives.at = cmp.Or(arrives.line, here.at)
-					arrives.routing = found.Routing(new(config.Config))
+					arrives.routing = found.routing(new(config.Config))
 					all.found = append(all.found, arrives)
 					continue
 				}
@@ -177,12 +174,12 @@ func handlerIn(raw json.RawMessage) (name string, config json.RawMessage) {
 	return name, config
 }
 
-func directiveIn(name string, config json.RawMessage) Directive {
+func directiveIn(name string, config json.RawMessage) directive {
 	module, err := caddy.GetModule("http.handlers." + name)
 	if err != nil {
 		return nil
 	}
-	found, ok := module.New().(Directive)
+	found, ok := module.New().(directive)
 	if !ok || json.Unmarshal(config, found) != nil {
 		return nil
 	}
@@ -287,7 +284,7 @@ func (a arrival) serves(host string) bool {
 // takes reports whether requests for a path arrive that the directive is there for, so
 // that the same directive behind it is of no use for them.
 func (a arrival) takes(path string, of *config.Config) bool {
-	return a.lets(path) && slices.ContainsFunc(a.directive.Routing(of).Needs, func(need Need) bool { return slices.Contains(need.Paths, path) })
+	return a.lets(path) && slices.ContainsFunc(a.directive.routing(of).Needs, func(need need) bool { return slices.Contains(need.Paths, path) })
 }
 
 // befores lists, for each directive of a server, those before it that get requests for all

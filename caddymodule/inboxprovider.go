@@ -1,5 +1,4 @@
-// Package inboxprovider is the directive inbox_provider.
-package inboxprovider
+package caddymodule
 
 import (
 	"cmp"
@@ -13,9 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
@@ -24,7 +20,7 @@ import (
 )
 
 func init() {
-	directive.Register(func() directive.Directive { return new(InboxProvider) })
+	register(func() directive { return new(InboxProvider) })
 }
 
 // InboxProvider tells readers' browsers which webmail provider stands behind
@@ -66,14 +62,14 @@ type InboxProvider struct {
 	// 1000000.
 	CacheSize int64 `json:"cache_size,omitempty"`
 
-	on          *directive.Provisioned
+	on          *provisioned
 	inbox       inbox.Provider
 	button      api.Asset
 	buttonPath  string
 	membersPath string
 }
 
-const defaultPath = "/ghost/inbox-provider"
+const defaultLookupPath = "/ghost/inbox-provider"
 
 // CaddyModule registers the directive as http.handlers.inbox_provider.
 func (InboxProvider) CaddyModule() caddy.ModuleInfo {
@@ -93,16 +89,15 @@ func (InboxProvider) CaddyModule() caddy.ModuleInfo {
 //	    cache_size <answers>
 //	}
 func (h *InboxProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	_, err := directive.Unmarshal(d, h)
+	_, err := unmarshal(d, h)
 	return err
 }
 
-// Options are those of the directive's block.
-func (h *InboxProvider) Options() map[string]blocks.Option {
-	return map[string]blocks.Option{
-		"path":      blocks.Text("path", defaultPath, &h.Path),
-		"limit":     blocks.Limit("10 1m", &h.Limit),
-		"reject_to": blocks.Text("reject_to", "/", &h.RejectTo),
+func (h *InboxProvider) options() map[string]option {
+	return map[string]option{
+		"path":      textOption("path", defaultLookupPath, &h.Path),
+		"limit":     limitOption("10 1m", &h.Limit),
+		"reject_to": textOption("reject_to", "/", &h.RejectTo),
 		"cache_ttl": {Example: "cache_ttl 24h", Args: 1, Set: func(args []string) (err error) {
 			if h.CacheTTL, err = config.ParseDurationOf("cache_ttl", args[0]); err != nil {
 				return err
@@ -118,7 +113,7 @@ func (h *InboxProvider) Options() map[string]blocks.Option {
 	}
 }
 
-func (h *InboxProvider) path() string { return cmp.Or(h.Path, defaultPath) }
+func (h *InboxProvider) path() string { return cmp.Or(h.Path, defaultLookupPath) }
 
 func (h *InboxProvider) limit() *config.Limit {
 	return cmp.Or(h.Limit, &config.Limit{Requests: 10, Window: config.Duration(time.Minute)})
@@ -130,29 +125,26 @@ func (h *InboxProvider) ttl() config.Duration {
 
 func (h *InboxProvider) size() int64 { return cmp.Or(h.CacheSize, classifier.DefaultSize) }
 
-// Check finds what is wrong with the options.
-func (h *InboxProvider) Check(p config.Placeholders) error {
+func (h *InboxProvider) check(p config.Placeholders) error {
 	return cmp.Or(config.CheckLookupPath(h.path()), h.limit().Check(), config.CheckCacheTTL(h.ttl()), config.CheckCacheSize(h.size()),
 		p.Use("reject_to", cmp.Or(h.RejectTo, "/"), config.CheckRejectTo))
 }
 
-// Fits finds what it lacks in the sites of a Caddyfile: nothing.
-func (h *InboxProvider) Fits(*config.Config) error { return nil }
+func (h *InboxProvider) fits(*config.Config) error { return nil }
 
-// Routing says which paths the directive serves, and which have to reach it.
-func (h *InboxProvider) Routing(*config.Config) routes.Routing {
+func (h *InboxProvider) routing(*config.Config) routing {
 	p := h.path()
 	folder := path.Dir(p)
-	return routes.Routing{
+	return routing{
 		Path:   p,
-		Serves: []routes.Area{{Path: p}, {Path: folder + inbox.ButtonPath}},
-		Needs:  []routes.Need{{Paths: []string{p, folder + inbox.ButtonPath, folder + "/members/x"}, Write: folder + "/*"}},
+		Serves: []area{{Path: p}, {Path: folder + inbox.ButtonPath}},
+		Needs:  []need{{Paths: []string{p, folder + inbox.ButtonPath, folder + "/members/x"}, Write: folder + "/*"}},
 	}
 }
 
 // Provision sets up the handler.
 func (h *InboxProvider) Provision(ctx caddy.Context) (err error) {
-	if h.on, err = directive.Provision(ctx, h); err != nil {
+	if h.on, err = provision(ctx, h); err != nil {
 		return err
 	}
 	e := h.on.Edge
@@ -211,7 +203,7 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		return nil
 	}
 	if !lookup {
-		directive.SetPlaceholders(r, site, classifier.None)
+		setPlaceholders(r, site, classifier.None)
 		if h.counts(r) && !h.inbox.Allow(w, r, h.on.ClientAddr(r)) {
 			site.Metrics.RefusedMember.Inc()
 			return nil
@@ -219,7 +211,7 @@ func (h *InboxProvider) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 		return h.on.Pass(w, r, next)
 	}
 	response := h.inbox.Lookup(r, h.on.ClientAddr(r))
-	directive.SetPlaceholders(r, site, response.Provider)
+	setPlaceholders(r, site, response.Provider)
 	switch response.Result {
 	case inbox.Answered:
 		site.Metrics.Answered(response.Answer)

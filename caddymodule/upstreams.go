@@ -1,5 +1,4 @@
-// Package upstreams passes requests on to the publishing platforms of the sites.
-package upstreams
+package caddymodule
 
 import (
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/app"
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
@@ -20,13 +17,13 @@ func init() {
 }
 
 // name is what a Caddyfile calls the module.
-const name = "dynamic lychgate"
+const upstreamsName = "dynamic lychgate"
 
 // Upstreams are the publishing platforms of the sites: a request is passed on to that
 // of the site whose host it is for, over HTTP or HTTPS as the platform's address says.
 // It is for one block that serves many sites.
 type Upstreams struct {
-	app   *app.App
+	app   *App
 	https bool // the transport speaks it
 }
 
@@ -43,11 +40,11 @@ func (Upstreams) CaddyModule() caddy.ModuleInfo {
 //	dynamic lychgate
 func (u *Upstreams) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // its name
-	blocks.RememberDirective(name, u, config.Lines{"": blocks.LineAt(d)})
+	rememberDirective(upstreamsName, u, config.Lines{"": lineAt(d)})
 	if d.NextArg() {
 		return d.Errf("dynamic lychgate takes no argument, got %q: it takes the site from each request's host", d.Val())
 	}
-	return blocks.Parse(d, blocks.Block{Name: name, Lines: make(config.Lines)}, nil)
+	return parseBlock(d, block{Name: upstreamsName, Lines: make(config.Lines)}, nil)
 }
 
 // UnmarshalJSON names the field in its errors.
@@ -59,7 +56,7 @@ func (u *Upstreams) UnmarshalJSON(data []byte) error {
 // Provision sets up the module.
 func (u *Upstreams) Provision(ctx caddy.Context) error {
 	var err error
-	if u.app, err = app.Of(ctx); err != nil {
+	if u.app, err = appOf(ctx); err != nil {
 		return err
 	}
 	if err := u.checkAlone(proxyAround(ctx)); err != nil {
@@ -68,7 +65,7 @@ func (u *Upstreams) Provision(ctx caddy.Context) error {
 	u.https = takesScheme(ctx)
 	for _, name := range u.app.Names() {
 		site, of := u.app.Edge.SiteOf(name), u.app.Sites[name].Platform
-		if site.Upstream, err = of.Upstream(app.Placeholders()); err == nil && !u.canReach(site.Upstream) {
+		if site.Upstream, err = of.Upstream(Placeholders()); err == nil && !u.canReach(site.Upstream) {
 			err = of.ErrTransport()
 		}
 		if err != nil {
@@ -86,7 +83,7 @@ func (u *Upstreams) canReach(address *url.URL) bool {
 // checkAlone refuses a reverse_proxy with upstreams of its own, to which Caddy never passes
 // a request on: it asks for them only after an error, and [Upstreams.GetUpstreams] has none.
 func (u *Upstreams) checkAlone(proxy *reverseproxy.Handler) error {
-	line := blocks.PlaceOf(name, u)
+	line := placeOf(upstreamsName, u)
 	switch {
 	case proxy == nil || len(proxy.Upstreams) == 0:
 		return nil

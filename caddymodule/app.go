@@ -1,19 +1,18 @@
-// Package app is the Caddy app "lychgate": it reads the configuration, and runs an edge for
-// the directives.
-package app
+package caddymodule
 
 import (
 	"maps"
+	"net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
 )
@@ -40,9 +39,9 @@ type App struct {
 	hasTLS        *atomic.Bool // Caddy has certificates in memory
 	warnedOfProxy *atomic.Bool // that is not trusted
 
-	readRoutes func() (routes.Servers, error)
+	readRoutes func() (servers, error)
 	readOnce   *sync.Once // of readRoutes
-	arrivals   routes.Servers
+	arrivals   servers
 }
 
 // CaddyModule registers the global option as the app lychgate.
@@ -53,8 +52,8 @@ func (App) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Of provisions the app first if it is not yet.
-func Of(ctx caddy.Context) (*App, error) {
+// appOf provisions the app first if it is not yet.
+func appOf(ctx caddy.Context) (*App, error) {
 	loaded, err := ctx.App("lychgate")
 	if err != nil {
 		return nil, err
@@ -74,8 +73,8 @@ func Placeholders() config.Placeholders {
 func (a *App) Provision(ctx caddy.Context) (err error) {
 	a.logger = ctx.Logger()
 	a.ctx, a.warnedOfProxy, a.hasTLS = ctx, new(atomic.Bool), new(atomic.Bool)
-	a.readRoutes, a.readOnce = func() (routes.Servers, error) { return routes.Read(ctx) }, new(sync.Once)
-	a.Lines = blocks.LinesOf("lychgate", a.Config)
+	a.readRoutes, a.readOnce = func() (servers, error) { return readRoutes(ctx) }, new(sync.Once)
+	a.Lines = LinesOf("lychgate", a.Config)
 	a.Edge, err = edge.New(edge.Options{
 		Config: &a.Config, Placeholders: Placeholders(), Lines: a.Lines, StoreFile: StoreFile(),
 		Logger: a.logger, Registry: ctx.GetMetricsRegistry(), Certificate: a.certificateOf,
@@ -143,7 +142,7 @@ func (a *App) CheckRoutes() (err error) {
 		if a.arrivals, err = a.readRoutes(); err != nil {
 			return
 		}
-		if err = a.arrivals.Check(); err == nil {
+		if err = a.arrivals.check(); err == nil {
 			a.log(a.arrivals.Warnings(&a.Config, a.Edge.ConfiguredHosts()))
 		}
 	})
@@ -165,3 +164,31 @@ var (
 	_ caddy.Provisioner  = (*App)(nil)
 	_ caddy.CleanerUpper = (*App)(nil)
 )
+
+// ClientAddr is the address of the client according to Caddy's trusted_proxies. All whose
+// address is not known share the allowance of the invalid address. It warns once if the
+// address is that of a proxy, which all behind it share.
+func (a *App) ClientAddr(r *http.Request) netip.Addr {
+	value, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	address, err := netip.ParseAddr(value)
+	if err != nil {
+		address = netip.Addr{} // of a Unix socket
+	}
+	if (!address.IsValid() || address.IsPrivate() || address.IsLoopback()) && !a.warnedOfProxy.Load() {
+		a.warnOfProxy(r, address)
+	}
+	return address
+}
+
+func (a *App) warnOfProxy(r *http.Request, address netip.Addr) {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	if trusted || r.Header["X-Forwarded-For"] == nil || a.warnedOfProxy.Swap(true) {
+		return
+	}
+	proxy, write := address.String(), "trusted_proxies static private_ranges"
+	if !address.IsValid() {
+		proxy, write = "Unix socket", "trusted_proxies_unix"
+	}
+	a.logger.Warn("requests come from a proxy that is not trusted, so all readers behind it share one rate limit: write trusted_proxies and trusted_proxies_strict into the global option servers",
+		zap.String("proxy", proxy), zap.String("write", write))
+}

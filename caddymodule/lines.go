@@ -1,4 +1,4 @@
-package blocks
+package caddymodule
 
 import (
 	"crypto/sha256"
@@ -43,16 +43,16 @@ func keyOf(name string, of any) moduleKey {
 	return sha256.Sum256(append([]byte(name+" "), text...))
 }
 
-// Remember keeps the lines of the app, with which each Caddyfile begins, and forgets those
+// rememberApp keeps the lines of the app, with which each Caddyfile begins, and forgets those
 // of the Caddyfile before.
-func Remember(of any, lines config.Lines) {
+func rememberApp(of any, lines config.Lines) {
 	written.Lock()
 	defer written.Unlock()
 	written.modules = map[moduleKey]module{keyOf("lychgate", of): {first: lines}}
 }
 
-// RememberDirective keeps the lines of a directive. That of its name has the path "".
-func RememberDirective(name string, of any, lines config.Lines) {
+// rememberDirective keeps the lines of a directive. That of its name has the path "".
+func rememberDirective(name string, of any, lines config.Lines) {
 	key := keyOf(name, of)
 	written.Lock()
 	defer written.Unlock()
@@ -86,9 +86,9 @@ func LinesOf(name string, of any) config.Lines {
 	return written.modules[keyOf(name, of)].first
 }
 
-// PlaceOf finds the line of a directive, or the lines of all that are equal to it. It is
+// placeOf finds the line of a directive, or the lines of all that are equal to it. It is
 // "" if they are many or none is known.
-func PlaceOf(name string, of any) string {
+func placeOf(name string, of any) string {
 	written.Lock()
 	defer written.Unlock()
 	m := written.modules[keyOf(name, of)]

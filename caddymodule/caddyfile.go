@@ -1,19 +1,18 @@
-package app
+package caddymodule
 
 import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 )
 
 func init() {
-	httpcaddyfile.RegisterGlobalOption("lychgate", parse)
+	httpcaddyfile.RegisterGlobalOption("lychgate", parseGlobal)
 }
 
-func parse(d *caddyfile.Dispenser, existing any) (any, error) {
+func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	if existing != nil {
 		d.Next()
 		return nil, d.Err("lychgate is given twice: write one block")
@@ -74,30 +73,30 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("lychgate takes no argument, got %q: write its options into a block", d.Val())
 	}
 	a.Sites = make(map[string]*config.Site)
-	in := blocks.Block{Name: "lychgate", Lines: make(config.Lines)}
-	err := blocks.Parse(d, in, map[string]blocks.Option{
-		"resolvers": blocks.Texts("resolvers 1.1.1.1 9.9.9.9:53", &a.Resolvers),
-		"store": {Example: "store sqlite /var/lib/lychgate/lychgate.db", Args: blocks.Many, Set: func(args []string) error {
+	in := block{Name: "lychgate", Lines: make(config.Lines)}
+	err := parseBlock(d, in, map[string]option{
+		"resolvers": textsOption("resolvers 1.1.1.1 9.9.9.9:53", &a.Resolvers),
+		"store": {Example: "store sqlite /var/lib/lychgate/lychgate.db", Args: manyArgs, Set: func(args []string) error {
 			a.Store = new(config.Store)
 			return a.Store.SetArgs(args)
 		}},
-		"redis": {Example: "redis redis://127.0.0.1:6379", Args: 1, Block: func(args []string, inner blocks.Block) error {
+		"redis": {Example: "redis redis://127.0.0.1:6379", Args: 1, Block: func(args []string, inner block) error {
 			a.Redis = &config.Redis{URL: args[0]}
 			inner.Name = "redis"
-			return blocks.Parse(d, inner, map[string]blocks.Option{
+			return parseBlock(d, inner, map[string]option{
 				"timeout": {Example: "timeout 50ms", Args: 1, Set: func(args []string) error { return a.Redis.SetTimeout(args[0]) }},
 			})
 		}},
-		"secret": {Example: "secret {env.LYCHGATE_SECRET}", Args: blocks.Many, Field: "secrets", Set: func(args []string) error {
+		"secret": {Example: "secret {env.LYCHGATE_SECRET}", Args: manyArgs, Field: "secrets", Set: func(args []string) error {
 			a.Secrets = args
 			return nil
 		}},
-		"admin_token": {Example: "admin_token panel", Args: 1, Repeats: true, Field: "admin_tokens", Block: func(args []string, inner blocks.Block) error {
+		"admin_token": {Example: "admin_token panel", Args: 1, Repeats: true, Field: "admin_tokens", Block: func(args []string, inner block) error {
 			return add(d, "admin_token", args[0], config.CheckAdminTokenName, &a.AdminTokens, func(token *config.AdminToken) error {
 				inner.Name = "admin_token " + args[0]
-				return blocks.Parse(d, inner, map[string]blocks.Option{
-					"key":    blocks.Text("key", "{env.PANEL_TOKEN}", &token.Key),
-					"labels": blocks.Texts("labels acme", &token.Labels),
+				return parseBlock(d, inner, map[string]option{
+					"key":    textOption("key", "{env.PANEL_TOKEN}", &token.Key),
+					"labels": textsOption("labels acme", &token.Labels),
 					"allow_private_upstreams": {Example: "allow_private_upstreams", Set: func([]string) error {
 						token.AllowPrivateUpstreams = true
 						return nil
@@ -109,7 +108,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.Service = args[0]
 			return nil
 		}},
-		"site": {Example: config.ExampleSite, Args: 1, Repeats: true, Field: "sites", Block: func(args []string, inner blocks.Block) error {
+		"site": {Example: config.ExampleSite, Args: 1, Repeats: true, Field: "sites", Block: func(args []string, inner block) error {
 			return add(d, "site", args[0], config.CheckSiteName, &a.Sites, func(site *config.Site) error {
 				inner.Name = "site " + args[0]
 				return parseSite(d, site, inner)
@@ -120,7 +119,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		err = in.Explain(a.Check(Placeholders()))
 	}
 	if err == nil {
-		blocks.Remember(a.Config, in.Lines)
+		rememberApp(a.Config, in.Lines)
 	}
 	return err
 }
@@ -140,49 +139,49 @@ func add[T any](d *caddyfile.Dispenser, kind, name string, check func(string) er
 	return parse((*to)[name])
 }
 
-func parseSite(d *caddyfile.Dispenser, site *config.Site, in blocks.Block) error {
-	return blocks.Parse(d, in, map[string]blocks.Option{
-		"hosts": blocks.Texts("hosts news.example.com www.news.example.com", &site.Hosts),
-		"platform": {Example: config.ExamplePlatform(), Args: blocks.Many, Block: func(args []string, inner blocks.Block) error {
+func parseSite(d *caddyfile.Dispenser, site *config.Site, in block) error {
+	return parseBlock(d, in, map[string]option{
+		"hosts": textsOption("hosts news.example.com www.news.example.com", &site.Hosts),
+		"platform": {Example: config.ExamplePlatform(), Args: manyArgs, Block: func(args []string, inner block) error {
 			site.Platform = new(config.Platform)
 			return parsePlatform(d, site.Platform, args, inner)
 		}},
-		"integration": {Example: "integration crm", Args: 1, Repeats: true, Field: "integrations", Block: func(args []string, inner blocks.Block) error {
+		"integration": {Example: "integration crm", Args: 1, Repeats: true, Field: "integrations", Block: func(args []string, inner block) error {
 			return add(d, "integration", args[0], config.CheckIntegrationName, &site.Integrations, func(i *config.Integration) error {
 				inner.Name = "integration " + args[0]
 				return parseIntegration(d, i, inner)
 			})
 		}},
-		"theme": {Example: "theme nightly", Args: 1, Repeats: true, Field: "themes", Block: func(args []string, inner blocks.Block) error {
+		"theme": {Example: "theme nightly", Args: 1, Repeats: true, Field: "themes", Block: func(args []string, inner block) error {
 			return add(d, "theme", args[0], config.CheckThemeName, &site.Themes, func(theme *config.Theme) error {
 				inner.Name = "theme " + args[0]
 				return parseTheme(d, theme, inner)
 			})
 		}},
-		"registration":       blocks.Switch("registration", "off", func(on bool) { site.Registration = &on }),
-		"staff_integrations": blocks.Switch("staff_integrations", "on", func(on bool) { site.StaffIntegrations = on }),
+		"registration":       switchOption("registration", "off", func(on bool) { site.Registration = &on }),
+		"staff_integrations": switchOption("staff_integrations", "on", func(on bool) { site.StaffIntegrations = on }),
 	})
 }
 
-func parsePlatform(d *caddyfile.Dispenser, p *config.Platform, args []string, in blocks.Block) error {
+func parsePlatform(d *caddyfile.Dispenser, p *config.Platform, args []string, in block) error {
 	if err := p.SetArgs(args); err != nil {
 		return d.WrapErr(err)
 	}
 	in.Name = p.Block()
-	options := make(map[string]blocks.Option)
+	options := make(map[string]option)
 	for _, option := range p.Options() {
 		if p.Has(option.Name) && option.Name != "url" { // which is an argument
-			options[option.Name] = blocks.Text(option.Name, option.Example, option.Value)
+			options[option.Name] = textOption(option.Name, option.Example, option.Value)
 		}
 	}
-	return blocks.Parse(d, in, options)
+	return parseBlock(d, in, options)
 }
 
-func parseIntegration(d *caddyfile.Dispenser, i *config.Integration, in blocks.Block) error {
-	return blocks.Parse(d, in, map[string]blocks.Option{
-		"key":                blocks.Text("key", "{env.CRM_KEY}", &i.Key),
-		"mode":               blocks.Text("mode", "custom_id", &i.Mode),
-		"placeholder_domain": blocks.Text("placeholder_domain", "members.invalid", &i.PlaceholderDomain),
+func parseIntegration(d *caddyfile.Dispenser, i *config.Integration, in block) error {
+	return parseBlock(d, in, map[string]option{
+		"key":                textOption("key", "{env.CRM_KEY}", &i.Key),
+		"mode":               textOption("mode", "custom_id", &i.Mode),
+		"placeholder_domain": textOption("placeholder_domain", "members.invalid", &i.PlaceholderDomain),
 		"allow_duplicate_emails": {Example: "allow_duplicate_emails", Set: func([]string) error {
 			i.AllowDuplicateEmails = true
 			return nil
@@ -191,20 +190,20 @@ func parseIntegration(d *caddyfile.Dispenser, i *config.Integration, in blocks.B
 			i.AdoptByEmail = true
 			return nil
 		}},
-		"subscribe_by_default": blocks.Switch("subscribe_by_default", "off", func(on bool) { i.SubscribeByDefault = &on }),
-		"limit":                blocks.Limit("600 1m", &i.Limit),
+		"subscribe_by_default": switchOption("subscribe_by_default", "off", func(on bool) { i.SubscribeByDefault = &on }),
+		"limit":                limitOption("600 1m", &i.Limit),
 	})
 }
 
-func parseTheme(d *caddyfile.Dispenser, theme *config.Theme, in blocks.Block) error {
-	return blocks.Parse(d, in, map[string]blocks.Option{
-		"repository": {Example: "repository https://git.example.com/acme/nightly.git", Args: 1, Block: func(args []string, inner blocks.Block) error {
+func parseTheme(d *caddyfile.Dispenser, theme *config.Theme, in block) error {
+	return parseBlock(d, in, map[string]option{
+		"repository": {Example: "repository https://git.example.com/acme/nightly.git", Args: 1, Block: func(args []string, inner block) error {
 			theme.Repository = &config.Repository{URL: args[0]}
 			inner.Name = "repository"
-			return blocks.Parse(d, inner, map[string]blocks.Option{
-				"branch": blocks.Text("branch", "main", &theme.Repository.Branch),
-				"token":  blocks.Text("token", "{env.THEME_TOKEN}", &theme.Repository.Token),
-				"user":   blocks.Text("user", "x-access-token", &theme.Repository.User),
+			return parseBlock(d, inner, map[string]option{
+				"branch": textOption("branch", "main", &theme.Repository.Branch),
+				"token":  textOption("token", "{env.THEME_TOKEN}", &theme.Repository.Token),
+				"user":   textOption("user", "x-access-token", &theme.Repository.User),
 			})
 		}},
 	})

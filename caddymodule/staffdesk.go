@@ -1,5 +1,4 @@
-// Package staffdesk is the directive staff_desk.
-package staffdesk
+package caddymodule
 
 import (
 	"cmp"
@@ -14,9 +13,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/handlers/desk"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
@@ -28,7 +24,7 @@ import (
 )
 
 func init() {
-	directive.Register(func() directive.Directive { return new(StaffDesk) })
+	register(func() directive { return new(StaffDesk) })
 }
 
 // StaffDesk gives the publication's staff their pages, below `/ghost/lychgate/desk/`:
@@ -43,7 +39,7 @@ type StaffDesk struct {
 	// GhostAdmin is whether Ghost's admin shows Lychgate's entries. Default: `true`.
 	GhostAdmin *bool `json:"ghost_admin,omitempty"`
 
-	on       *directive.Provisioned
+	on       *provisioned
 	curator  *edge.Curation
 	events   *edge.Events
 	desk     desk.Desk
@@ -70,15 +66,14 @@ func (StaffDesk) CaddyModule() caddy.ModuleInfo {
 //	    ghost_admin on | off
 //	}
 func (h *StaffDesk) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	_, err := directive.Unmarshal(d, h)
+	_, err := unmarshal(d, h)
 	return err
 }
 
-// Options are those of the directive's block.
-func (h *StaffDesk) Options() map[string]blocks.Option {
-	return map[string]blocks.Option{
-		"path":        blocks.Text("path", config.DefaultAdminPath, &h.Path),
-		"ghost_admin": blocks.Switch("ghost_admin", "off", func(on bool) { h.GhostAdmin = &on }),
+func (h *StaffDesk) options() map[string]option {
+	return map[string]option{
+		"path":        textOption("path", config.DefaultAdminPath, &h.Path),
+		"ghost_admin": switchOption("ghost_admin", "off", func(on bool) { h.GhostAdmin = &on }),
 	}
 }
 
@@ -86,28 +81,25 @@ func (h *StaffDesk) path() string { return cmp.Or(h.Path, config.DefaultAdminPat
 
 func (h *StaffDesk) showsInAdmin() bool { return h.GhostAdmin == nil || *h.GhostAdmin }
 
-// Check finds what is wrong with the options.
-func (h *StaffDesk) Check(config.Placeholders) error {
+func (h *StaffDesk) check(config.Placeholders) error {
 	return config.CheckPath(h.path(), config.DefaultAdminPath)
 }
 
-// Fits finds what it lacks in the sites of a Caddyfile.
-func (h *StaffDesk) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
+func (h *StaffDesk) fits(of *config.Config) error { return checkThemeHosts(of) }
 
-// Routing says which paths the directive serves, and which have to reach it.
-func (h *StaffDesk) Routing(*config.Config) routes.Routing {
+func (h *StaffDesk) routing(*config.Config) routing {
 	p := h.path()
-	routing := routes.Routing{
+	routing := routing{
 		Path: p, AdminPath: p,
-		Serves: []routes.Area{{Path: p + desk.Path, Below: true}, {Path: p + desk.CurationPath, Below: true}},
-		Needs: []routes.Need{
+		Serves: []area{{Path: p + desk.Path, Below: true}, {Path: p + desk.CurationPath, Below: true}},
+		Needs: []need{
 			{Paths: []string{p + desk.Path + "/themes"}, Write: p + "/*"},
 			{Paths: []string{p + desk.CurationPath}, Write: p + "/*"},
 		},
 	}
 	for settings := range adminSettings() {
 		if h.showsInAdmin() {
-			routing.Needs = append(routing.Needs, routes.Need{Paths: []string{p + settings}, Write: p + "/*"})
+			routing.Needs = append(routing.Needs, need{Paths: []string{p + settings}, Write: p + "/*"})
 		}
 	}
 	return routing
@@ -115,7 +107,7 @@ func (h *StaffDesk) Routing(*config.Config) routes.Routing {
 
 // Provision sets up the handler.
 func (h *StaffDesk) Provision(ctx caddy.Context) (err error) {
-	if h.on, err = directive.Provision(ctx, h); err != nil {
+	if h.on, err = provision(ctx, h); err != nil {
 		return err
 	}
 	h.Path = h.path()
@@ -148,7 +140,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	if h.on.Arrives(r, h) {
 		return nil
 	}
-	isPage, isCuration := routes.Below(r.URL.Path, h.pagesPath), routes.Below(r.URL.Path, h.curationPath)
+	isPage, isCuration := isBelow(r.URL.Path, h.pagesPath), isBelow(r.URL.Path, h.curationPath)
 	if !isPage && !isCuration {
 		if kind, ok := h.changes(r); ok {
 			return desk.AddAdminScript(w, r, kind, h.desk.AdminScript(), next.ServeHTTP)
@@ -162,7 +154,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		return nil
 	}
 	if err == nil {
-		directive.SetPlaceholders(r, site, "")
+		setPlaceholders(r, site, "")
 		of = h.siteOf(site)
 	}
 	var served api.Served
@@ -182,7 +174,7 @@ func (h *StaffDesk) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 
 // fail answers for a host without a site, because of err.
 func (h *StaffDesk) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if h.isEvents(r) || routes.Below(r.URL.Path, h.curationPath) {
+	if h.isEvents(r) || isBelow(r.URL.Path, h.curationPath) {
 		api.WriteStaffError(w, err)
 	} else {
 		h.desk.Fail(w, r, err)
@@ -203,7 +195,7 @@ func (h *StaffDesk) deskSite(site *edge.Site, of *desk.CurationSite) *desk.Site 
 
 // isEvents reports whether a request is for the JSON of events, not for a page.
 func (h *StaffDesk) isEvents(r *http.Request) bool {
-	return routes.Below(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
+	return isBelow(r.URL.Path, h.eventsPath) && (r.URL.Path != h.eventsPath || !eventhandlers.WantsPage(r)) || r.URL.Path == h.Path+eventhandlers.LabelsPath
 }
 
 func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
@@ -219,7 +211,7 @@ func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 
 // changes reports whether a request is the one whose response gets a script, and how.
 func (h *StaffDesk) changes(r *http.Request) (*platform.AdminScript, bool) {
-	if !h.showsInAdmin() || !h.settings[strings.TrimPrefix(r.URL.Path, h.Path)] || !routes.Below(r.URL.Path, h.Path) {
+	if !h.showsInAdmin() || !h.settings[strings.TrimPrefix(r.URL.Path, h.Path)] || !isBelow(r.URL.Path, h.Path) {
 		return nil, false
 	}
 	site := h.on.Edge.Site(r.Host)

@@ -1,4 +1,4 @@
-package routes
+package caddymodule
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // Warnings are about the routes alone, whatever sites there are in the store. The hosts
 // are those of the configuration, each with the name of its site.
-func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.Warning {
+func (s servers) Warnings(of *config.Config, hosts map[string]string) []config.Warning {
 	var servers [][]arrival
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		servers = append(servers, s[name].arrivals)
@@ -25,10 +25,10 @@ func (s Servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 }
 
 // Directives lists the directives of a server for the doctor.
-func (s Servers) Directives(server string, of *config.Config) (list []doctor.Directive) {
+func (s servers) Directives(server string, of *config.Config) (list []doctor.Directive) {
 	for _, a := range s[server].arrivals {
 		d := doctor.Directive{Name: a.name, At: a.at, Path: a.routing.Path, IsPartial: a.isPartial, IsForAll: a.hosts == nil, Serves: a.serves}
-		for _, need := range a.directive.Routing(of).Needs {
+		for _, need := range a.directive.routing(of).Needs {
 			d.Needs = append(d.Needs, need.Paths)
 		}
 		list = append(list, d)
@@ -38,7 +38,7 @@ func (s Servers) Directives(server string, of *config.Config) (list []doctor.Dir
 
 // WarningsOfHosts are about hosts of server blocks that no site has. The hosts are those
 // that are served, and those of the configuration.
-func (s Servers) WarningsOfHosts(served []string, configured map[string]string) (warnings []config.Warning) {
+func (s servers) WarningsOfHosts(served []string, configured map[string]string) (warnings []config.Warning) {
 	unknown := make(map[string][]string) // host → directives
 	for _, server := range s {
 		for _, arrival := range server.arrivals {
@@ -79,7 +79,7 @@ func warnOfNoManifests(all []arrival) (warnings []config.Warning) {
 func warnOfMatchers(all []arrival, of *config.Config) (warnings []config.Warning) {
 	warned := make(map[string]bool)
 	for _, arrival := range all {
-		for _, need := range arrival.directive.Routing(of).Needs {
+		for _, need := range arrival.directive.routing(of).Needs {
 			if warned[need.Paths[0]] || slices.ContainsFunc(need.Paths, arrival.lets) {
 				continue
 			}
@@ -122,7 +122,7 @@ func (a arrival) takenPath(of *config.Config) (path string, by *arrival) {
 		}
 		return nil
 	}
-	for _, need := range a.directive.Routing(of).Needs {
+	for _, need := range a.directive.routing(of).Needs {
 		arriving := slices.DeleteFunc(slices.Clone(need.Paths), func(p string) bool { return !a.lets(p) })
 		if len(arriving) == 0 || slices.ContainsFunc(arriving, func(p string) bool { return taker(p) == nil }) {
 			continue
@@ -151,7 +151,7 @@ func warnOfStripped(all []arrival) (warnings []config.Warning) {
 	var found []block
 	names := make(map[string][]string) // by what is taken off
 	for _, arrival := range all {
-		isBelow := func(area Area) bool { return Below(area.Path, arrival.stripped) }
+		isBelow := func(area area) bool { return isBelow(area.Path, arrival.stripped) }
 		if arrival.stripped == "" || !slices.ContainsFunc(arrival.routing.Serves, isBelow) {
 			continue
 		}
@@ -172,7 +172,7 @@ func warnOfStripped(all []arrival) (warnings []config.Warning) {
 
 // warnOfNothingBehind warns of a directive with nothing behind it that reaches the platform. A members_api alone may have
 // a host of its own.
-func (s Servers) warnOfNothingBehind(all *config.Config, sites map[string]string) (warnings []config.Warning) {
+func (s servers) warnOfNothingBehind(all *config.Config, sites map[string]string) (warnings []config.Warning) {
 	isOfGhost := func(a arrival) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Keys(sites)), func(host string) bool {
 			of := all.Sites[sites[host]].Platform
@@ -233,7 +233,7 @@ func hidden(after arrival, befores []arrival, of *config.Config) (h hiding, ok b
 	if after.rewritten {
 		return h, false
 	}
-	for _, need := range after.directive.Routing(of).Needs {
+	for _, need := range after.directive.routing(of).Needs {
 		for _, path := range need.Paths {
 			if !after.lets(path) {
 				continue

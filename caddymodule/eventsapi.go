@@ -1,5 +1,4 @@
-// Package eventsapi is the directive events_api.
-package eventsapi
+package caddymodule
 
 import (
 	"cmp"
@@ -11,9 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
@@ -22,7 +18,7 @@ import (
 )
 
 func init() {
-	directive.Register(func() directive.Directive { return new(EventsAPI) })
+	register(func() directive { return new(EventsAPI) })
 }
 
 // EventsAPI answers readers' browsers and calendars about the events that the publication's
@@ -43,14 +39,14 @@ type EventsAPI struct {
 	// a hall of people on one Wi-Fi can register.
 	Limit *config.Limit `json:"limit,omitempty"`
 
-	on           *directive.Provisioned
+	on           *provisioned
 	events       *edge.Events
 	readers      eventhandlers.Readers
 	registration eventhandlers.Registration
 	page         *eventhandlers.Page
 }
 
-const defaultPath = "/ghost/lychgate/events"
+const defaultEventsPath = "/ghost/lychgate/events"
 
 // CaddyModule registers the directive as http.handlers.events_api.
 func (EventsAPI) CaddyModule() caddy.ModuleInfo {
@@ -67,40 +63,36 @@ func (EventsAPI) CaddyModule() caddy.ModuleInfo {
 //	    limit <requests> <window>
 //	}
 func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	_, err := directive.Unmarshal(d, h)
+	_, err := unmarshal(d, h)
 	return err
 }
 
-// Options are those of the directive's block.
-func (h *EventsAPI) Options() map[string]blocks.Option {
-	return map[string]blocks.Option{
-		"path":  blocks.Text("path", defaultPath, &h.Path),
-		"limit": blocks.Limit("240 1m", &h.Limit),
+func (h *EventsAPI) options() map[string]option {
+	return map[string]option{
+		"path":  textOption("path", defaultEventsPath, &h.Path),
+		"limit": limitOption("240 1m", &h.Limit),
 	}
 }
 
-func (h *EventsAPI) path() string { return cmp.Or(h.Path, defaultPath) }
+func (h *EventsAPI) path() string { return cmp.Or(h.Path, defaultEventsPath) }
 
 func (h *EventsAPI) limit() *config.Limit {
 	return cmp.Or(h.Limit, &config.Limit{Requests: 240, Window: config.Duration(time.Minute)})
 }
 
-// Check finds what is wrong with the options.
-func (h *EventsAPI) Check(config.Placeholders) error {
-	return cmp.Or(config.CheckOwnPath(h.path(), defaultPath), h.limit().Check())
+func (h *EventsAPI) check(config.Placeholders) error {
+	return cmp.Or(config.CheckOwnPath(h.path(), defaultEventsPath), h.limit().Check())
 }
 
-// Fits finds what it lacks in the sites of a Caddyfile.
-func (h *EventsAPI) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
+func (h *EventsAPI) fits(of *config.Config) error { return checkThemeHosts(of) }
 
-// Routing says which paths the directive serves, and which have to reach it.
-func (h *EventsAPI) Routing(*config.Config) routes.Routing {
+func (h *EventsAPI) routing(*config.Config) routing {
 	p := h.path()
 	page := &eventhandlers.Page{Path: p}
-	return routes.Routing{
+	return routing{
 		Path:   p,
-		Serves: []routes.Area{{Path: p, Below: true}, {Path: p + ".ics"}, {Path: page.Script()}, {Path: page.Types()}},
-		Needs: []routes.Need{
+		Serves: []area{{Path: p, Below: true}, {Path: p + ".ics"}, {Path: page.Script()}, {Path: page.Types()}},
+		Needs: []need{
 			{Paths: []string{p}, Write: p + "*"},
 			{Paths: []string{p + "/x"}, Write: p + "*"},
 			{Paths: []string{p + ".ics"}, Write: p + "*"},
@@ -111,7 +103,7 @@ func (h *EventsAPI) Routing(*config.Config) routes.Routing {
 
 // Provision sets up the handler.
 func (h *EventsAPI) Provision(ctx caddy.Context) (err error) {
-	if h.on, err = directive.Provision(ctx, h); err != nil {
+	if h.on, err = provision(ctx, h); err != nil {
 		return err
 	}
 	h.Path, h.Limit = h.path(), h.limit()
@@ -147,7 +139,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		return nil
 	}
 	isPage := h.page.Handles(r.URL.Path)
-	if !isPage && !routes.Below(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
+	if !isPage && !isBelow(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
 		return h.on.Pass(w, r, next)
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
@@ -167,7 +159,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 		}
 		return nil
 	}
-	directive.SetPlaceholders(r, site, "")
+	setPlaceholders(r, site, "")
 	if isPage {
 		h.page.Serve(w, r, site.Config.TakesRegistrations(), h.button())
 		return nil

@@ -1,4 +1,4 @@
-package routes
+package caddymodule
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func pairs(all []arrival, found func(before, after arrival)) {
 }
 
 // Check refuses directives that do not go together.
-func (s Servers) Check() error {
+func (s servers) check() error {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		if err := checkServer(s[name].arrivals); err != nil {
 			return err

@@ -1,5 +1,4 @@
-// Package thememanifest is the directive theme_manifest.
-package thememanifest
+package caddymodule
 
 import (
 	"cmp"
@@ -10,9 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lychgate/caddy-lychgate/caddymodule/blocks"
-	"github.com/lychgate/caddy-lychgate/caddymodule/directive"
-	"github.com/lychgate/caddy-lychgate/caddymodule/routes"
 	"github.com/lychgate/caddy-lychgate/docs"
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	themesapi "github.com/lychgate/caddy-lychgate/handlers/themes"
@@ -23,7 +19,7 @@ import (
 )
 
 func init() {
-	directive.Register(func() directive.Directive { return new(ThemeManifest) })
+	register(func() directive { return new(ThemeManifest) })
 }
 
 // ThemeManifest validates the manifest that a theme carries, whenever a theme is
@@ -46,7 +42,7 @@ type ThemeManifest struct {
 	// after an upload. Default: `true`.
 	UploadDialog *bool `json:"upload_dialog,omitempty"`
 
-	on      *directive.Provisioned
+	on      *provisioned
 	api     themesapi.API
 	ownPath string // of the endpoints for staff
 
@@ -73,35 +69,31 @@ func (ThemeManifest) CaddyModule() caddy.ModuleInfo {
 //	    upload_dialog on | off
 //	}
 func (h *ThemeManifest) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	_, err := directive.Unmarshal(d, h)
+	_, err := unmarshal(d, h)
 	return err
 }
 
-// Options are those of the directive's block.
-func (h *ThemeManifest) Options() map[string]blocks.Option {
-	return map[string]blocks.Option{
-		"path":          blocks.Text("path", config.DefaultAdminPath, &h.Path),
-		"upload_dialog": blocks.Switch("upload_dialog", "off", func(on bool) { h.UploadDialog = &on }),
+func (h *ThemeManifest) options() map[string]option {
+	return map[string]option{
+		"path":          textOption("path", config.DefaultAdminPath, &h.Path),
+		"upload_dialog": switchOption("upload_dialog", "off", func(on bool) { h.UploadDialog = &on }),
 	}
 }
 
 func (h *ThemeManifest) path() string { return cmp.Or(h.Path, config.DefaultAdminPath) }
 
-// Check finds what is wrong with the options.
-func (h *ThemeManifest) Check(config.Placeholders) error {
+func (h *ThemeManifest) check(config.Placeholders) error {
 	return config.CheckPath(h.path(), config.DefaultAdminPath)
 }
 
-// Fits finds what it lacks in the sites of a Caddyfile.
-func (h *ThemeManifest) Fits(of *config.Config) error { return directive.CheckThemeHosts(of) }
+func (h *ThemeManifest) fits(of *config.Config) error { return checkThemeHosts(of) }
 
-// Routing says which paths the directive serves, and which have to reach it.
-func (h *ThemeManifest) Routing(*config.Config) routes.Routing {
+func (h *ThemeManifest) routing(*config.Config) routing {
 	p := h.path()
-	return routes.Routing{
+	return routing{
 		Path: p, AdminPath: p,
-		Serves: []routes.Area{{Path: p + api.ThemesPath, Below: true}, {Path: p + themesapi.SchemaPath}},
-		Needs: []routes.Need{
+		Serves: []area{{Path: p + api.ThemesPath, Below: true}, {Path: p + themesapi.SchemaPath}},
+		Needs: []need{
 			{Paths: []string{p + "/api/admin/themes/upload/"}, Write: p + "/*"},
 			{Paths: []string{p + api.ThemesPath, p + themesapi.SchemaPath}, Write: p + "/*"},
 		},
@@ -110,7 +102,7 @@ func (h *ThemeManifest) Routing(*config.Config) routes.Routing {
 
 // Provision sets up the handler.
 func (h *ThemeManifest) Provision(ctx caddy.Context) (err error) {
-	if h.on, err = directive.Provision(ctx, h); err != nil {
+	if h.on, err = provision(ctx, h); err != nil {
 		return err
 	}
 	h.Path = h.path()
@@ -138,7 +130,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	if h.on.Arrives(r, h) {
 		return nil
 	}
-	if routes.Below(r.URL.Path, h.ownPath) {
+	if isBelow(r.URL.Path, h.ownPath) {
 		h.serve(w, r)
 		return nil
 	}
@@ -161,7 +153,7 @@ func (h *ThemeManifest) ServeHTTP(w http.ResponseWriter, r *http.Request, next c
 	if !ok {
 		return h.on.Pass(w, r, next)
 	}
-	directive.SetPlaceholders(r, site, "")
+	setPlaceholders(r, site, "")
 	served, err := h.api.Watch(w, r, site.Themes(), change, h.on.ClientAddr(r), next.ServeHTTP)
 	site.Metrics.ServedThemes(served)
 	return err
@@ -178,7 +170,7 @@ func (h *ThemeManifest) serve(w http.ResponseWriter, r *http.Request) {
 		h.api.Serve(w, r, nil, h.on.ClientAddr(r))
 		return
 	}
-	directive.SetPlaceholders(r, site, "")
+	setPlaceholders(r, site, "")
 	site.Metrics.ServedThemes(h.api.Serve(w, r, site.Themes(), h.on.ClientAddr(r)))
 }
 

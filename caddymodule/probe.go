@@ -1,4 +1,4 @@
-package app
+package caddymodule
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ type probe struct {
 	hasArrived      bool
 }
 
-// Arrives reports whether a request is a probe for a directive of this name, at which it is then.
-func Arrives(r *http.Request, directive string) bool {
+// arrives reports whether a request is a probe for a directive of this name, at which it is then.
+func arrives(r *http.Request, directive string) bool {
 	p, ok := r.Context().Value(probe{}).(*probe)
 	if !ok || p.directive != directive || p.path != r.URL.Path {
 		return false
