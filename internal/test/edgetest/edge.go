@@ -143,7 +143,15 @@ func (e *Edge) Fill(config string) string {
 func (e *Edge) TryLoad(config string) error {
 	// The old configuration closes the connections that are not in use.
 	defer e.Client.CloseIdleConnections()
-	return e.socket.replace(func() error { return inprocess.Load(e.Fill(config)) })
+	err := e.socket.replace(func() error { return inprocess.Load(e.Fill(config)) })
+	wait.Until(e.T, func() string { // the old admin endpoint would close a connection that it has just accepted
+		stacks := make([]byte, 8<<20)
+		if strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "created by github.com/caddyserver/caddy/v2.replaceLocalAdminServer.func1") {
+			return "the admin endpoint of before is being stopped"
+		}
+		return ""
+	})
+	return err
 }
 
 // connections is a transport that sends all requests to one address, and uses no
