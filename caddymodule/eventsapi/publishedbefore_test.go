@@ -3,6 +3,7 @@ package eventsapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,8 +23,8 @@ func rawPost(h *edgetest.Homepage, id string) map[string]any {
 	return response.Posts[0]
 }
 
-// The post of an event that was published before there was a script gets it, and the text for
-// readers without JavaScript. All else of the post stays, down to the code of staff beside it.
+// The post of an event that was published before there was a script gets it, and a card for readers without JavaScript. All
+// else of the post stays, down to the text and the code of staff beside it.
 func TestEventPublishedBefore(t *testing.T) {
 	url, key := ghosttest.Real(t)
 	store := edgetest.SQLiteStore(t)
@@ -52,7 +53,7 @@ func TestEventPublishedBefore(t *testing.T) {
 	before := rawPost(h, id)
 
 	db := edgetest.OpenDatabase(t, store)
-	for _, statement := range []string{`UPDATE events SET post = json_remove(post, '$.page')`, `UPDATE events_sites SET looked_at = 0`} {
+	for _, statement := range []string{`UPDATE events SET post = json_remove(post, '$.page', '$.card')`, `UPDATE events_sites SET looked_at = 0`} {
 		dbtest.Exec(t, db, statement)
 	}
 	var after map[string]any
@@ -64,13 +65,22 @@ func TestEventPublishedBefore(t *testing.T) {
 		return ""
 	})
 	wantHead := strings.Replace(fmt.Sprint(before["codeinjection_head"]), "</script>\n<!-- /lychgate", "</script>\n"+script+"<!-- /lychgate", 1)
-	wantFoot := "<script>/* staff's */</script>\n<!-- lychgate-event-text: made anew by each save of the event -->\n<noscript>\n" +
-		"<p dir=\"auto\">2031-05-01 19:00 (UTC)</p>\n<p dir=\"auto\">The Pier</p>\n<p dir=\"auto\" lang=\"en\">Turn on JavaScript to register.</p>\n</noscript>\n<!-- /lychgate-event-text -->"
-	before["codeinjection_head"], before["codeinjection_foot"], before["updated_at"] = wantHead, wantFoot, after["updated_at"]
+	card := regexp.MustCompile(`<lychgate-event data-sum="[0-9a-f]{16}"><p dir="auto">2031-05-01 19:00 \(UTC\)</p>\n<p dir="auto">The Pier</p>\n` +
+		`<p dir="auto" lang="en"><a href="[^"]+/ghost/lychgate/events/` + draft.ID + `\.html">You can register for this event\.</a></p>\n</lychgate-event>`)
+	html, _ := after["html"].(string)
+	text, _ := after["lexical"].(string)
+	staffs := strings.TrimPrefix(lexical, `{"root":{"children":[`)
+	if card.FindString(html) == "" || !strings.HasPrefix(text, `{"root":{"children":[{"type":"html"`) || !strings.HasSuffix(text, "},"+staffs) {
+		t.Errorf("the page has %s of %s, want the card before staff's text", html, text)
+	}
+	before["codeinjection_head"] = wantHead
+	for _, key := range []string{"html", "lexical", "excerpt", "updated_at", "reading_time"} {
+		before[key] = after[key]
+	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the post (-want +got): %s", diff)
 	}
-	if page := h.Do("GET", "/"+published.Values["slug"].(string)+"/"); !strings.Contains(page.Body, script) || !strings.Contains(page.Body, "<noscript>\n<p dir=\"auto\">2031-05-01 19:00 (UTC)") {
+	if page := h.Do("GET", "/"+published.Values["slug"].(string)+"/"); !strings.Contains(page.Body, script) || card.FindString(page.Body) == "" || strings.Contains(page.Body, "lychgate-event-text") {
 		t.Errorf("%v, want the script and the text in the page", page)
 	}
 }

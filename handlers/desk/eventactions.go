@@ -198,6 +198,8 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 		e, err = r.events.Unpublish(ctx, site, id, revision)
 	case "cancel":
 		e, err = r.events.Cancel(ctx, site, id, revision)
+	case "card":
+		e, err = r.events.PutCard(ctx, site, id, revision)
 	case "duplicate":
 		return r.duplicate(ctx, id)
 	case "delete":

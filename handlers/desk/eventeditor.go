@@ -70,7 +70,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	r.zone = e.When().Zone()
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
-		Pending: pendingOf(e), Post: postOf(e), Conflict: in.conflict, IsSaved: in.isSaved,
+		Pending: pendingOf(e), Post: postOf(e), Card: string(e.Post.Card), Conflict: in.conflict, IsSaved: in.isSaved,
 	}
 	shown.Owner = r.owner()
 	if e.ID == "" {

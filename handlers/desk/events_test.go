@@ -304,6 +304,31 @@ func TestStepsOfEvent(t *testing.T) {
 	}
 }
 
+// Where staff have written into the card in a post's text, or deleted it, the editor says so, and puts ours back.
+func TestCardOfEvent(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	for card, says := range map[string]string{
+		"<lychgate-event>Come!</lychgate-event>": "Somebody has written into the card that says in the text of the post when and where the event is. It stays as it is, also if the event changes. Put ours back",
+		"": "The card that says in the text of the post when and where the event is was deleted. So newsletters do not say it. Put ours back",
+	} {
+		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
+		if page := h.get("events?event="+e.ID, "Editor").text(t); strings.Contains(page, "Put ours back") {
+			t.Errorf("with our card: %s, want nothing of it", page)
+		}
+		h.Ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Card = card })
+		e = h.event(e.ID)
+		h.post("events", "Editor", "do", "save", "event", e.ID, "revision", revision(e.Revision), "type", "party", "was", "party", "kept", "{}", "f.name", "Party", "f.menu", "Soup")
+		if page := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(page, says) {
+			t.Errorf("with the card %q: %s, want %s", card, page, says)
+		}
+		const done = "The text of the post has date and place of the event again. "
+		if got := h.post("events", "Editor", "do", "card", "event", e.ID, "revision", revision(h.event(e.ID).Revision)).text(t); !strings.HasPrefix(got, done) || strings.Contains(got, "Put ours back") {
+			t.Errorf("put back: %s, want %s", got, done)
+		}
+	}
+}
+
 // The list has what is coming up first, then what is past, and drafts.
 func TestListOfEvents(t *testing.T) {
 	h := newHarness(t)

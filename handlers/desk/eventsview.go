@@ -135,6 +135,7 @@ type eventEditor struct {
 
 	Pending    *shownPending
 	Post       string    // see postOf
+	Card       string    // what became of the card in its text, see events.Card
 	View, Text string    // addresses of its page and of its text, "" for none
 	Preview    string    // the address of the preview of a post that is not published, "" for none
 	PublishAt  time.Time // of a scheduled post, zero for others
@@ -317,6 +318,7 @@ var eventsDone = map[string]string{
 	"publish":   "The event is published.",
 	"unpublish": "The event is not published any more. Its post is a draft in %s, with its text.",
 	"cancel":    "The event is cancelled. Its page stays, and says so.",
+	"card":      "The text of the post has date and place of the event again.",
 	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
 	"duplicate": "This is the copy, a draft without slug and date.",
 	"copy":      "This is the copy, a draft.",

@@ -1,7 +1,9 @@
 package events
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -82,15 +84,38 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, rea
 		return api.Failed
 	}
 	defer response.Close()
+	if asked.isPage {
+		return leadToPage(w, r, isPrivate, response)
+	}
 	writeEvents(w, r, asked, isPrivate, response)
 	return api.Done
 }
 
+// leadToPage redirects to the page of an event, which has another address once staff change its slug.
+func leadToPage(w http.ResponseWriter, r *http.Request, isPrivate bool, event io.Reader) api.Outcome {
+	var public struct{ URL string }
+	if err := json.NewDecoder(event).Decode(&public); err != nil || public.URL == "" {
+		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
+		return api.NotFound
+	}
+	w.Header().Set("Cache-Control", cacheControl(isPrivate))
+	http.Redirect(w, r, public.URL, http.StatusFound)
+	return api.Done
+}
+
+func cacheControl(isPrivate bool) string {
+	if isPrivate {
+		return "private, no-store"
+	}
+	return keepEvents
+}
+
 // asked is what a reader asks for: an event if there is a slug, and otherwise a list.
 type askedEvents struct {
-	slug  string // or the event's ID
-	query events.PublicQuery
-	form  events.Form
+	slug   string // or the event's ID
+	query  events.PublicQuery
+	form   events.Form
+	isPage bool // where the event's page is
 }
 
 // parse reads a request. If it is not valid, it returns the parameter, and what is wrong.
@@ -99,6 +124,8 @@ func (h *Readers) parse(r *http.Request) (asked askedEvents, parameter, message 
 	asked.form = events.JSON
 	if path, ok := strings.CutSuffix(rest, ".ics"); ok {
 		rest, asked.form = path, events.Calendar
+	} else if path, ok := strings.CutSuffix(rest, ".html"); ok && path != "" && path != "/" {
+		rest, asked.isPage = path, true
 	}
 	// What is kept of a request must not keep the whole of it in memory.
 	asked.slug = strings.Clone(strings.TrimPrefix(rest, "/"))
@@ -165,10 +192,7 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, isPr
 		}
 	}
 	api.AllowAnyOrigin(header)
-	header.Set("Cache-Control", keepEvents)
-	if isPrivate {
-		header.Set("Cache-Control", "private, no-store")
-	}
+	header.Set("Cache-Control", cacheControl(isPrivate))
 	header.Set("Etag", api.ETag(response.Tag))
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Type", "application/json")

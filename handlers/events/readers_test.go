@@ -102,6 +102,13 @@ func TestReadersGetEvents(t *testing.T) {
 			t.Errorf("POST %s: %v, want 405", path, got)
 		}
 	}
+	for _, path := range []string{"/event-0.html", byID + ".html"} { // where the page is, whatever its slug is by then
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := ask(method, path); got.Status != 302 || got.Header["Location"] != "https://news.example.com/event-0/" || got.Header["Cache-Control"] != "public, max-age=30" {
+				t.Errorf("%s %s: got %v, want a redirect to the page", method, path, got)
+			}
+		}
+	}
 	for query, want := range map[string]int{
 		"?type=webinar": 1, "?type=ball": 0, "?past": 0, "?from=1": 0, "?limit=1": 1, "?from=0&limit=1000&type=webinar": 1,
 	} {
@@ -119,7 +126,7 @@ func TestReadersGetEvents(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/none", "/none.ics", "/a/b", "/%00", "/" + strings.Repeat("x", 1000)} {
+	for _, path := range []string{"/none", "/none.ics", "/none.html", ".html", "/a/b", "/%00", "/" + strings.Repeat("x", 1000)} {
 		if got := ask("GET", path); got.Status != 404 || got.Body != `{"message":"There is no event at this address."}` {
 			t.Errorf("%.20s: got %v, want status 404, and that there is no event", path, got)
 		}

@@ -121,6 +121,9 @@ type Order struct {
 	// staff to say on the platform.
 	IsTakenBack bool `json:"is_taken_back,omitempty"`
 
+	// PutsCard means that the card in its text is to be ours again.
+	PutsCard bool `json:"puts_card,omitempty"`
+
 	// Author is the ID of the member of the staff in whose name the post is made, "" for the
 	// owner of the publication.
 	Author string `json:"author,omitempty"`
@@ -171,6 +174,9 @@ type Post struct {
 	// Start is the start of the event that readers were first told since it was published, as
 	// JSON has it, "" for none.
 	Start string `json:"start,omitempty"`
+
+	// Card is what became of the card in its text.
+	Card Card `json:"card,omitempty"`
 
 	// IsLost means that there was a post, which somebody has deleted.
 	IsLost bool `json:"is_lost,omitempty"`

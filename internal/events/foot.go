@@ -9,7 +9,7 @@ import (
 )
 
 // This file writes what a post of an event says to readers without JavaScript
-// (docs/events.md#what-a-page-gets).
+// (docs/events.md#what-a-page-gets), and what the card in its text has of that.
 
 // These enclose what an event puts at the end of its page. What staff write around it stays.
 const (
@@ -23,36 +23,51 @@ const (
 // points: so the text is never too long for a platform.
 const maxPlace = 300
 
-// foot writes what readers without JavaScript see at the end of the page: the time and the place,
-// whether the event is cancelled, and how to register.
-func (e *Event) foot(of sitePage) string {
-	var text strings.Builder
-	add := func(language, markup string) {
-		text.WriteString(`<p dir="auto"`)
-		if language != "" {
-			text.WriteString(` lang="` + language + `"`)
-		}
-		text.WriteString(">" + markup + "</p>\n")
+// paragraphs are HTML.
+type paragraphs struct{ strings.Builder }
+
+// add adds a paragraph. language is that of its text, "" for one that is not known.
+func (p *paragraphs) add(language, markup string) {
+	p.WriteString(`<p dir="auto"`)
+	if language != "" {
+		p.WriteString(` lang="` + language + `"`)
 	}
+	p.WriteString(">" + markup + "</p>\n")
+}
+
+// paragraphs say whether the event is cancelled, when it is, and where.
+func (e *Event) paragraphs(of sitePage) *paragraphs {
+	text := new(paragraphs)
 	public := e.public(Post{}).values()
 	if e.Status == Cancelled {
-		add(of.language, "<strong>"+html.EscapeString(messaging.Message(of.language, messaging.RegistrationClosed, messaging.IsCancelled))+"</strong>")
+		text.add(of.language, "<strong>"+html.EscapeString(messaging.Message(of.language, messaging.RegistrationClosed, messaging.IsCancelled))+"</strong>")
 	}
 	if when := whenOf(public).text(); when != "" {
-		add("", html.EscapeString(when))
+		text.add("", html.EscapeString(when))
 	}
 	if place := textOf(public, "location"); place != "" {
-		add("", html.EscapeString(clip.Text(oneLine(place), maxPlace)))
+		text.add("", html.EscapeString(clip.Text(oneLine(place), maxPlace)))
 	}
 	if link := linkOf(textOf(public, "platform_url")); link != "" {
-		add("", link)
+		text.add("", link)
 	}
-	if of.takesRegistrations && e.Terms().isOpen(of.now) {
+	return text
+}
+
+// takesRegistrations reports whether members whom the access admits can register.
+func (e *Event) takesRegistrations(of sitePage) bool {
+	return of.takesRegistrations && e.Terms().isOpen(of.now)
+}
+
+// foot writes what readers without JavaScript see at the end of the page, and how to register.
+func (e *Event) foot(of sitePage) string {
+	text := e.paragraphs(of)
+	if e.takesRegistrations(of) {
 		switch {
 		case of.register != "":
-			add("", html.EscapeString(oneLine(of.register)))
+			text.add("", html.EscapeString(oneLine(of.register)))
 		case of.script != "":
-			add(of.language, html.EscapeString(messaging.NeedsScript(of.language)))
+			text.add(of.language, html.EscapeString(messaging.NeedsScript(of.language)))
 		}
 	}
 	if text.Len() == 0 {

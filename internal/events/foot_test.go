@@ -110,6 +110,7 @@ func TestFootOfAPost(t *testing.T) {
 		}
 		return nil
 	})
+	h.ForMembers = true // so that not everybody has what the text says
 	r := benchOf(t, store, h)
 	r.UsePages(Pages{Script: "/event.js"})
 	e := r.published(values)

@@ -28,7 +28,7 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 			p.Status = platform.Draft
 		}
 		p.Head, p.Foot = withHead(p.Head, ""), withFoot(p.Foot, "") // a draft can be seen by who has its address
-		return p
+		return e.withCard(p, nil, page)
 	}
 	last, was := e.Post, p
 	p.Author = e.Order.Author
@@ -58,14 +58,19 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	shown := e.onPage()
 	if shown == nil {
 		p.Head, p.Foot = withHead(p.Head, ""), withFoot(p.Foot, "")
-		return p
+		return e.withCard(p, nil, page)
 	}
 	address := "" // which the platform gives a post that it publishes, or whose slug changes
 	if was.Status == platform.Published && p.Slug == was.Slug && len(was.URL) <= maxAddress {
 		address = was.URL
 	}
 	merged := shown.with(p)
-	p.Head, p.Foot = withHead(p.Head, merged.head(page, address)), withFoot(p.Foot, merged.foot(page))
+	p = e.withCard(p, merged, page)
+	foot := merged.foot(page)
+	if p.IsForAll && e.cardIn(p) == CardIsOurs { // which says the same
+		foot = ""
+	}
+	p.Head, p.Foot = withHead(p.Head, merged.head(page, address)), withFoot(p.Foot, foot)
 	return p
 }
 

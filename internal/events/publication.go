@@ -68,7 +68,7 @@ func (s *sitePages) sitePage(ctx context.Context, host platform.EventHost, site 
 	if err != nil {
 		return sitePage{}, false, err
 	}
-	p = sitePage{script: s.pages.Script, language: messaging.DefaultLanguage, register: settings.Messages[string(messaging.CanRegister)], takesRegistrations: true, now: s.store.Now()}
+	p = sitePage{script: s.pages.Script, list: s.pages.List, language: messaging.DefaultLanguage, register: settings.Messages[string(messaging.CanRegister)], takesRegistrations: true, now: s.store.Now()}
 	if s.pages.TakesRegistrations != nil {
 		p.takesRegistrations = s.pages.TakesRegistrations(site)
 	}

@@ -17,7 +17,7 @@ var errSame = errors.New("nothing was changed")
 
 // renew has posts written anew that have another script, language or text for readers than they
 // would get now, such as those that were published before there was one. Each is written once:
-// what staff change of its code afterwards stays. An edge that serves no readers leaves this to
+// what staff change of its code and its card afterwards stays. An edge that serves no readers leaves this to
 // those that do.
 func (s *Posts) renew(ctx context.Context, host platform.EventHost, site string, list []Event, posts map[string]platform.EventPost) error {
 	if s.pages.Script == "" || len(posts) == 0 {
@@ -34,7 +34,7 @@ func (s *Posts) renew(ctx context.Context, host platform.EventHost, site string,
 			continue
 		}
 		wanted := e.onto(p, page)
-		isRight := wanted.Head == p.Head && wanted.Foot == p.Foot
+		isRight := wanted.Head == p.Head && wanted.Foot == p.Foot && (e.Post.Card == CardEdited || e.Post.Card == CardGone)
 		if fits := len(wanted.Head) <= limits.Head && len(wanted.Foot) <= limits.Foot; isRight || !fits { // with what staff have there
 			err = s.unlessChanged(ctx, e, func(_ *sql.Tx, now *Event) error {
 				now.Post.Page = sum

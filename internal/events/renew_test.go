@@ -53,8 +53,12 @@ func TestOlderPostsGetScriptAndText(t *testing.T) {
 			e := r.published(map[string]any{"name": fmt.Sprint("Party ", n), "event_date": "2031-05-01", "access": "free"})
 			r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
 				p.Head, p.Foot = "<style></style>\n"+p.Head+"\n<meta>", "<!-- foot -->"
-				p.Tags = append(p.Tags, "Staff's")
+				p.Tags, p.Card = append(p.Tags, "Staff's"), "" // as before there were cards
 			})
+			want[Event](t)(r.store.Change(t.Context(), "daily", e.ID, func(_ *sql.Tx, e *Event) error {
+				e.Post.Card = ""
+				return nil
+			}))
 		}
 		draft := r.published(map[string]any{"name": "Draft", "event_date": "2031-05-01"})
 		want[Event](t)(r.Unpublish(t.Context(), "daily", draft.ID, 0))
@@ -70,28 +74,31 @@ func TestOlderPostsGetScriptAndText(t *testing.T) {
 			}
 		}
 		wantChanges("by an edge that serves no readers", 0, 0, 0)
-		r.UsePages(Pages{Script: "/event.js"})
+		r.UsePages(Pages{Script: "/event.js", List: "/events"})
 		wantChanges("by one that does", maxRenewed, maxRenewed, maxRenewed, 5, 0, 0)
 
 		after := r.ghost.EventsPostsInOrder()
-		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(platform.EventPost{}, "Head", "Foot")); diff != "" {
-			t.Errorf("all but head and foot of the posts (-want +got): %s", diff)
+		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(platform.EventPost{}, "Head", "Card")); diff != "" {
+			t.Errorf("all but head and card of the posts (-want +got): %s", diff)
 		}
 		for i, p := range after[:events] {
 			if !strings.HasPrefix(p.Head, "<style></style>\n<!--") || !strings.HasSuffix(p.Head, "-->\n<meta>") || strings.Count(p.Head, "/event.js") != 1 ||
-				!strings.HasPrefix(p.Foot, "<!-- foot -->\n") || strings.Count(p.Foot, "<noscript>") != 1 {
-				t.Fatalf("post %d: %+v, want staff's code with one script and one text", i, p)
+				!isOurs(p.Card) || !strings.Contains(p.Card, "2031-05-01") {
+				t.Fatalf("post %d: %+v, want staff's code with one script, and a card", i, p)
 			}
 		}
 
-		// Of those that are right already, it is noted.
-		for _, e := range r.all() {
-			want[Event](t)(r.store.Change(t.Context(), "daily", e.ID, func(_ *sql.Tx, e *Event) error {
-				e.Post.Page = ""
-				return nil
-			}))
+		// Those whose card staff have deleted get the text at their end. Of those that are right already, it is noted.
+		for _, most := range []int{maxRenewed, 0} {
+			for _, e := range r.all() {
+				r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) { p.Card = "" })
+				want[Event](t)(r.store.Change(t.Context(), "daily", e.ID, func(_ *sql.Tx, e *Event) error {
+					e.Post.Page, e.Post.Card = "", CardGone
+					return nil
+				}))
+			}
+			wantChanges("without a card", most, most, most, most/4, 0)
 		}
-		wantChanges("right already", 0, 0)
 		for _, e := range r.all() {
 			if (e.Post.Page == "") == e.Status.isPublic() {
 				t.Errorf("%s is %s and has the page %q, want that of a published event noted", e.ID, e.Status, e.Post.Page)
@@ -100,7 +107,7 @@ func TestOlderPostsGetScriptAndText(t *testing.T) {
 
 		// What staff take out of it stays away, until the event is saved.
 		first := r.all()[0]
-		r.ghost.EditPost(first.Post.ID, func(p *platform.EventPost) { p.Foot = "" })
+		r.ghost.EditPost(first.Post.ID, func(p *platform.EventPost) { p.Foot, p.Card = "", "" })
 		wantChanges("staff have taken it away", 0, 0)
 
 		// A change of the text that says how to register comes to the posts.
@@ -108,8 +115,8 @@ func TestOlderPostsGetScriptAndText(t *testing.T) {
 			t.Fatalf("r.SaveSettings: %v", err)
 		}
 		wantChanges("another text", maxRenewed, maxRenewed, maxRenewed, 5, 0)
-		if p := r.ghost.EventsPostsInOrder()[0]; !strings.Contains(p.Foot, "Write to us.") {
-			t.Errorf("the foot is %q, want the text of Event Settings in it", p.Foot)
+		if p := r.ghost.EventsPostsInOrder()[0]; !strings.Contains(p.Foot, "Write to us.") || p.Card != "" {
+			t.Errorf("the end is %q, the card %q, want the text of Event Settings, and no card", p.Foot, p.Card)
 		}
 	})
 }

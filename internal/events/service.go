@@ -353,6 +353,18 @@ func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (
 	})
 }
 
+// PutCard writes the card of an event into the text of its post again, in place of what staff have made of it, or where
+// they have deleted it. Errors: ErrNotFound, ErrChanged, ErrNoPost, those of the store.
+func (s *Service) PutCard(ctx context.Context, site, id string, revision int64) (Event, error) {
+	return s.change(ctx, site, id, revision, func(e *Event) error {
+		if e.Post.ID == "" {
+			return ErrNoPost
+		}
+		e.Order.PutsCard = true
+		return nil
+	})
+}
+
 // Delete forgets an event. Its post becomes a draft, and keeps its text. Errors:
 // ErrNotFound, ErrChanged, those of the store.
 func (s *Service) Delete(ctx context.Context, site, id string, revision int64) error {

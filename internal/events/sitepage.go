@@ -24,6 +24,7 @@ type Pages struct {
 // sitePage is what the posts of a site's events have for readers beside the events.
 type sitePage struct {
 	script   string // its path, "" for none
+	list     string // the path of the list of events, "" for none
 	language string // of messages
 
 	// register is the text of staff that says how to register, "" for our own. It counts for
@@ -38,7 +39,7 @@ type sitePage struct {
 
 // pageVersion changes when posts are written in another way: those that were published before
 // are then written anew, some at a time.
-const pageVersion = "2"
+const pageVersion = "3"
 
 // sum tells apart pages that are written in another way, whenever.
 func (p sitePage) sum() string {
@@ -46,6 +47,6 @@ func (p sitePage) sum() string {
 	if p.takesRegistrations {
 		takes = "takes registrations"
 	}
-	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.language, p.register, takes, p.publication.Title, p.publication.URL})))
+	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.list, p.language, p.register, takes, p.publication.Title, p.publication.URL})))
 	return hex.EncodeToString(sum[:8])
 }

@@ -229,7 +229,7 @@ func (e *Event) settle(sent *Event, p *platform.EventPost) {
 	e.lateAt = sent.lateAt
 	if isLatest {
 		e.Pending = nil
-		e.Order.IsTakenBack = false
+		e.Order.IsTakenBack, e.Order.PutsCard = false, false
 		e.isOver = e.Status == deleted && e.lateAt.IsZero()
 	}
 	switch {
@@ -275,7 +275,7 @@ func (e *Event) takePost(sent *Event, p platform.EventPost) {
 	if sent.Status == Draft && !sent.Order.IsTakenBack {
 		e.Post.Status = cmp.Or(sent.Post.Status, platform.Draft) // what staff have made of it is taken over by the next poll
 	}
-	e.Post.Page = sent.Post.Page
+	e.Post.Page, e.Post.Card = sent.Post.Page, sent.cardIn(p)
 	if sent.Status.isPublic() {
 		e.Post.Start = cmp.Or(sent.announced(), textOf(merged.public(Post{}).values(), "start"))
 	}

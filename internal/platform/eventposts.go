@@ -35,7 +35,7 @@ type EventHost interface {
 
 	// ChangePost changes a post to what change returns for it, and returns it as it is then.
 	// change is called again if somebody else changes the post at the same moment, or the
-	// change takes several requests. Only what differs is changed, and nothing of the text.
+	// change takes several requests. Only what differs is changed, and of the text only Card.
 	// A tag that the platform does not have is made. Publishing a post sends no newsletter.
 	// A slug that another post has is kept with the platform's number. An empty slug or
 	// status stays as it is. Errors: ErrNoPost, *Refusal.
@@ -77,6 +77,17 @@ type EventPost struct {
 
 	// Head is HTML in the head of its page, and Foot at the end of its body.
 	Head, Foot string
+
+	// Card is a part of its text: the HTML of the first card that has a lychgate-event element, "" for none. One
+	// that is added stands before the rest.
+	Card string
+
+	// HasText means that the text was read, as it is for ChangePost, unless it is too long or in a form that has no
+	// such cards. Otherwise Card says nothing, and is not changed.
+	HasText bool
+
+	// IsForAll means that everybody may read its text; only read.
+	IsForAll bool
 
 	// Tags are the names of its tags, in their order.
 	Tags []string

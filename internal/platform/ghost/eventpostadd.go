@@ -14,7 +14,7 @@ import (
 // Tags are looked up while Ghost makes the draft:
 // after it, Ghost is busy with what it does for each new post, and responds later.
 func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	want := change(platform.EventPost{Slug: slug, Status: platform.Draft})
+	want := change(platform.EventPost{Slug: slug, Status: platform.Draft, HasText: true, IsForAll: true})
 	tags, end := c.findAhead(ctx, want.Tags)
 	defer end()
 	p, err := c.makeDraft(ctx, slug, want, isFirst)
@@ -27,7 +27,7 @@ func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, ch
 	if err := made(p.ID); err != nil {
 		return platform.EventPost{}, err
 	}
-	if len(p.Tags) > 0 { // given by staff, who may be changing them: Ghost lets the later change win
+	if len(p.Tags) > 0 || p.Text == "" { // given by staff, who may be changing them: Ghost lets the later change win
 		p = eventPost{ID: p.ID}
 	}
 	return c.changePost(ctx, p, change, tags)
@@ -45,7 +45,7 @@ func (c *eventClient) makeDraft(ctx context.Context, slug string, want platform.
 		}
 	}
 	var response eventPosts
-	draft := map[string]any{"title": titleOf(want), "slug": slug, "status": platform.Draft}
+	draft := map[string]any{"title": titleOf(want), "slug": slug, "status": platform.Draft, "lexical": withCard(noText, want.Card)}
 	if want.Author != "" {
 		draft["authors"] = []map[string]string{{"id": want.Author}} // one that is gone is the owner to Ghost
 	}
@@ -54,7 +54,9 @@ func (c *eventClient) makeDraft(ctx context.Context, slug string, want platform.
 	case err == nil && len(response.Posts) != 1:
 		return eventPost{}, &Error{Status: http.StatusCreated, Message: "without a post"}
 	case err == nil && response.Posts[0].Slug == slug:
-		return response.Posts[0], nil
+		made := response.Posts[0]
+		made.Text, made.isSettled = draft["lexical"].(string), true // nobody else knows it yet
+		return made, nil
 	case err == nil && !isNumbered(response.Posts[0].Slug, slug): // a word that is Ghost's own, such as rss
 		if err := c.deleteDraft(ctx, response.Posts[0].ID); err != nil {
 			return eventPost{}, err

@@ -19,8 +19,8 @@ import (
 // maxParts bounds the requests of a change before the last one.
 const maxParts = 3
 
-// The text of the post is in none of the
-// requests, so an edit of staff's at the same moment stays.
+// The text of the post is in none of the requests but those that change its card, so an edit of staff's at the same moment
+// stays.
 func (c *eventClient) ChangePost(ctx context.Context, id string, change func(platform.EventPost) platform.EventPost) (platform.EventPost, error) {
 	return c.changePost(ctx, eventPost{ID: id}, change, c.findAllTags)
 }
@@ -37,7 +37,16 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 			}
 		}
 		have := p.event()
-		update, tags, err := c.difference(ctx, p, change(have), find)
+		want := change(have)
+		if want.Card != have.Card && have.HasText && !p.isSettled {
+			var err error
+			if p, err = c.settle(ctx, p); err != nil {
+				return platform.EventPost{}, noPost(err)
+			}
+			have = p.event()
+			want = change(have)
+		}
+		update, tags, err := c.difference(ctx, p, want, find)
 		if err != nil {
 			return platform.EventPost{}, err
 		}
@@ -65,8 +74,12 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 		case first != nil && parts < maxParts:
 			parts++
 		case err == nil && len(response.Posts) == 1 && response.Posts[0].ID == id:
-			response.Posts[0].Tags = tags // of which the response says nothing
-			return response.Posts[0].event(), nil
+			changed := response.Posts[0]
+			changed.Tags, changed.Text = tags, p.Text // of which the response says nothing
+			if text, isNew := update["lexical"].(string); isNew {
+				changed.Text = text
+			}
+			return changed.event(), nil
 		default:
 			p, err := c.getEventPost(ctx, id)
 			if err != nil {
@@ -132,6 +145,9 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 		if _, isNew := update[code.field]; isNew && len(code.text) > code.most {
 			return nil, nil, &platform.Refusal{Reason: "The code " + code.where + " of this post's page is too long for Ghost."} // to which MySQL says so with 500
 		}
+	}
+	if have.HasText && want.Card != have.Card {
+		update["lexical"] = withCard(p.Text, want.Card)
 	}
 	switch {
 	case want.Slug == "" && have.Slug != "":

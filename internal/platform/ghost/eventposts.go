@@ -17,22 +17,26 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
-// eventPost is a post that shows an event, on the wire. Its text is never asked for.
+// eventPost is a post that shows an event, on the wire. Its text is asked for only to be changed.
 type eventPost struct {
-	ID        string `json:"id"`
-	Title     string `json:"title"`
-	Slug      string `json:"slug"`
-	Excerpt   string `json:"custom_excerpt"`
-	Picture   string `json:"feature_image"`
-	Alt       string `json:"feature_image_alt"`
-	Status    string `json:"status"`
-	Template  string `json:"custom_template"`
-	Head      string `json:"codeinjection_head"`
-	Foot      string `json:"codeinjection_foot"`
-	URL       string `json:"url"`
-	UpdatedAt string `json:"updated_at"` // as Ghost writes it, for what is sent back
-	PublishAt string `json:"published_at"`
-	Tags      []tag  `json:"tags"`
+	ID         string `json:"id"`
+	Title      string `json:"title"`
+	Slug       string `json:"slug"`
+	Excerpt    string `json:"custom_excerpt"`
+	Picture    string `json:"feature_image"`
+	Alt        string `json:"feature_image_alt"`
+	Status     string `json:"status"`
+	Template   string `json:"custom_template"`
+	Head       string `json:"codeinjection_head"`
+	Foot       string `json:"codeinjection_foot"`
+	Text       string `json:"lexical"`
+	Visibility string `json:"visibility"`
+	URL        string `json:"url"`
+	UpdatedAt  string `json:"updated_at"` // as Ghost writes it, for what is sent back
+	PublishAt  string `json:"published_at"`
+	Tags       []tag  `json:"tags"`
+
+	isSettled bool // whoever changes the text from now on gives it another time of change
 }
 
 // eventPosts is the envelope of responses.
@@ -47,7 +51,7 @@ type updates struct {
 
 // eventFields are what is asked of a post. Ghost makes the address of a draft of its UUID,
 // and leaves that out of the address unless it is asked for too.
-const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,feature_image_alt,status,custom_template,codeinjection_head,codeinjection_foot,published_at,updated_at,url"
+const eventFields = "id,uuid,title,slug,custom_excerpt,feature_image,feature_image_alt,status,custom_template,codeinjection_head,codeinjection_foot,visibility,published_at,updated_at,url"
 
 // withoutText is the shortest response to a request that makes or changes a post. It asks
 // for no relations: with include=tags alone, Ghost sends the newsletter a second time that
@@ -76,6 +80,7 @@ func (p eventPost) event() platform.EventPost {
 		Template: atMost(p.Template, postLimits.Template),
 		Head:     withoutNUL(p.Head),
 		Foot:     withoutNUL(p.Foot),
+		IsForAll: p.Visibility == "public",
 		Edit:     "/#/editor/post/" + id,
 	}
 	if utf8.RuneCountInString(p.Picture) <= postLimits.Picture {
@@ -83,6 +88,9 @@ func (p eventPost) event() platform.EventPost {
 	}
 	if len(p.URL) <= maxAddress {
 		e.URL = withoutNUL(p.URL)
+	}
+	if card, ok := cardIn(p.Text); ok {
+		e.Card, e.HasText = card.html, true
 	}
 	for _, t := range p.Tags {
 		e.Tags = append(e.Tags, atMost(t.Name, maxTag))
@@ -189,19 +197,28 @@ func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, 
 	return response.Posts, nil
 }
 
+// getEventPost reads a post with its text, unless that is too long.
 func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, error) {
 	if !isID(id) {
 		return eventPost{}, platform.ErrNoPost
 	}
 	var response eventPosts
-	query := url.Values{"fields": {eventFields}, "include": {"tags"}}
-	if err := c.call(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response); err != nil {
+	query := url.Values{"fields": {eventFields + ",lexical"}, "include": {"tags"}}
+	header, err := c.callForHeader(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response)
+	if errors.Is(err, errTooLong) {
+		query.Set("fields", eventFields)
+		header, err = c.callForHeader(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response)
+	}
+	if err != nil {
 		return eventPost{}, noPost(err)
 	}
 	if len(response.Posts) != 1 || response.Posts[0].ID != id {
 		return eventPost{}, &Error{Status: http.StatusOK, Message: "without the post"}
 	}
-	return response.Posts[0], nil
+	p := response.Posts[0]
+	now, err := http.ParseTime(header.Get("Date"))
+	p.isSettled = err == nil && now.Sub(p.event().UpdatedAt) >= 2*timeUnit
+	return p, nil
 }
 
 // timeZone is how names of time zones look.

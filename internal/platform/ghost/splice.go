@@ -40,10 +40,10 @@ func find(text []byte, object span, key string) (found span, ok bool) {
 
 func trimSpace(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n") }
 
-// pair is a key and its value. It becomes the first of the object.
+// pair is a key and its value, or an element. It becomes the first of the object, or of the list.
 func insert(text []byte, object span, pair string) []byte {
 	start := object.begin + 1
-	if trimSpace(text[start:])[0] != '}' {
+	if next := trimSpace(text[start:])[0]; next != '}' && next != ']' {
 		pair += ","
 	}
 	return replace(text, span{start, start}, pair)

@@ -84,7 +84,10 @@ type Site struct {
 // Serve starts a server with a handler until the test ends.
 func Serve(t testing.TB, handler http.HandlerFunc) *Site {
 	server := httptest.NewServer(handler)
-	client := &http.Client{Transport: Recorder{&http.Transport{}}}
+	client := &http.Client{
+		Transport:     Recorder{&http.Transport{}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	t.Cleanup(server.Close)
 	t.Cleanup(client.CloseIdleConnections)
 	return &Site{t, server.URL, client}

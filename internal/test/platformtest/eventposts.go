@@ -24,6 +24,9 @@ type eventPosts struct {
 	EventsPosts map[string]platform.EventPost // by ID
 	Firsts      []bool                        // isFirst of each AddPost
 
+	// ForMembers means that not everybody may read the text of posts that are made.
+	ForMembers bool
+
 	// Now is the time of the posts' changes. Default: time.Now.
 	Now func() time.Time
 
@@ -35,8 +38,8 @@ func (*eventPosts) PostLimits() platform.PostLimits { return Limits }
 
 // AddPost makes a post as Ghost does: of two under one slug, the later one has another.
 func (p *eventPosts) AddPost(ctx context.Context, slug string, isFirst bool, change func(platform.EventPost) platform.EventPost, made func(id string) error) (platform.EventPost, error) {
-	first := change(platform.EventPost{Slug: slug, Status: platform.Draft})
-	draft := platform.EventPost{Title: first.Title, Slug: slug, Status: platform.Draft, Author: first.Author}
+	first := change(platform.EventPost{Slug: slug, Status: platform.Draft, HasText: true, IsForAll: true})
+	draft := platform.EventPost{Title: first.Title, Slug: slug, Status: platform.Draft, Author: first.Author, Card: first.Card, IsForAll: !p.ForMembers}
 	p.Mu.Lock()
 	p.Firsts = append(p.Firsts, isFirst)
 	first, ok := p.firstUnder(slug)
@@ -118,6 +121,7 @@ func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(plat
 		if !ok {
 			return platform.ErrNoPost
 		}
+		before.HasText = true
 		post = change(before)
 		if before.Status == platform.Draft && post.Slug == before.Slug && before.Slug == slugOf(before.Title) {
 			post.Slug = slugOf(post.Title) // that of a draft follows its title
@@ -131,7 +135,9 @@ func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(plat
 			post.URL = "https://news.example.com/" + post.Slug + "/"
 		}
 		post.UpdatedAt = p.Now()
-		p.EventsPosts[id] = post
+		kept := post
+		kept.HasText = false // lists of posts have no text
+		p.EventsPosts[id] = kept
 		return nil
 	})
 	return post, err

@@ -1,0 +1,101 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"html"
+	"net/url"
+	"regexp"
+
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+)
+
+// This file writes an event into the text of its post, for newsletters, feeds and readers without JavaScript
+// (docs/events.md#in-the-posts-text).
+
+// Card is what has become of the card of an event in the text of its post.
+type Card string
+
+// What may become of it. "" is for a post that never had one.
+const (
+	CardIsOurs Card = "ours"
+	CardEdited Card = "edited" // it has text of staff's, which stays
+	CardGone   Card = "gone"   // staff deleted it, and it stays away
+)
+
+// cardPattern is a card as it is written here: what is in it, and a sum of that, by which text of somebody else's is
+// told from ours.
+var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})">(.*)</lychgate-event>\s*$`)
+
+func cardOf(content string) string {
+	return `<lychgate-event data-sum="` + sumOf(content) + `">` + content + `</lychgate-event>`
+}
+
+func sumOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:8])
+}
+
+// isOurs reports whether a card has what was written into it here.
+func isOurs(card string) bool {
+	found := cardPattern.FindStringSubmatch(card)
+	return found != nil && found[1] == sumOf(found[2])
+}
+
+// withCard changes the card in the text of a post. A card that staff have written into or deleted stays so, unless they
+// ask for ours. Where the page has nothing of the event, shown is nil: the card keeps its place, and is empty.
+func (e *Event) withCard(p platform.EventPost, shown *Event, page sitePage) platform.EventPost {
+	if !p.HasText {
+		return p
+	}
+	isThere := isOurs(p.Card)
+	switch {
+	case !e.wantsPost() && isThere:
+		p.Card = ""
+	case shown == nil && isThere:
+		p.Card = cardOf("")
+	case shown == nil || !e.wantsPost():
+	case isThere, e.Order.PutsCard, p.Card == "" && e.Post.Card == "":
+		p.Card = cardOf(shown.cardContent(page))
+	}
+	return p
+}
+
+// cardIn says what has become of the card in a post that the platform has taken.
+func (e *Event) cardIn(p platform.EventPost) Card {
+	switch {
+	case !p.HasText:
+		return e.Post.Card
+	case isOurs(p.Card):
+		return CardIsOurs
+	case p.Card != "":
+		return CardEdited
+	case e.onPage() != nil, e.Post.Card == CardGone:
+		return CardGone
+	}
+	return ""
+}
+
+// cardContent says what the event is to readers who see nothing but text, and where to register.
+func (e *Event) cardContent(of sitePage) string {
+	text := e.paragraphs(of)
+	if address := of.addressOf(e.ID); address != "" && e.takesRegistrations(of) {
+		language, words := "", oneLine(of.register)
+		if words == "" {
+			language, words = of.language, messaging.Message(of.language, messaging.CanRegister, "")
+		}
+		text.add(language, `<a href="`+html.EscapeString(address)+`">`+html.EscapeString(words)+`</a>`)
+	}
+	return text.String()
+}
+
+// addressOf is where the page of an event is found by its ID, which never changes, "" while the publication's address is
+// not known.
+func (p sitePage) addressOf(id string) string {
+	u, err := url.Parse(p.publication.URL)
+	if p.list == "" || err != nil || u.Host == "" || len(p.publication.URL) > maxAddress {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: p.list + "/" + id + ".html"}).String()
+}

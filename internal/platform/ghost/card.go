@@ -1,0 +1,107 @@
+package ghost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// This file finds and changes the card of an event in the text of a post, which is Lexical's
+// (docs/events.md#in-the-posts-text), and leaves all else of the text as it is, byte for byte.
+
+// cardElement is what an event's card has, whoever wrote it.
+const cardElement = "<lychgate-event"
+
+// noText is the text that Ghost gives a post without one.
+const noText = `{"root":{"children":[{"children":[],"direction":null,"format":"","indent":0,"type":"paragraph","version":1}],"direction":null,"format":"","indent":0,"type":"root","version":1}}`
+
+// timeUnit is how exact Ghost's times of changes are. Two changes in one second have one time, so the first is not told
+// from none.
+const timeUnit = time.Second
+
+// textCard is where the card of an event is in a text.
+type textCard struct {
+	html     string // "" for no card
+	value    span   // of the HTML, as JSON
+	node     span   // of the card
+	children span   // of the whole text
+}
+
+// cardIn finds the first HTML card that has an event. ok is false for what is no text of Lexical's.
+func cardIn(text string) (card textCard, ok bool) {
+	all := []byte(text)
+	if !json.Valid(all) {
+		return card, false
+	}
+	root, ok := find(all, whole(all), "root")
+	if !ok || root.isNone() {
+		return card, false
+	}
+	if card.children, ok = find(all, root, "children"); !ok || card.children.isNone() || all[card.children.begin] != '[' {
+		return card, false
+	}
+	nodes := json.NewDecoder(bytes.NewReader(all[card.children.begin:card.children.end]))
+	if _, err := nodes.Token(); err != nil {
+		return card, false
+	}
+	for nodes.More() {
+		var raw json.RawMessage
+		if nodes.Decode(&raw) != nil {
+			return card, false
+		}
+		end := card.children.begin + int(nodes.InputOffset())
+		node := span{end - len(raw), end}
+		var html string
+		value, isObject := find(all, node, "html")
+		kind, _ := find(all, node, "type")
+		if !isObject || value.isNone() || kind.isNone() || string(all[kind.begin:kind.end]) != `"html"` ||
+			json.Unmarshal(all[value.begin:value.end], &html) != nil || !strings.Contains(html, cardElement) {
+			continue
+		}
+		card.html, card.value, card.node = html, value, node
+		return card, true
+	}
+	return card, true
+}
+
+// withCard gives a text another card of an event, none for "". What is no text of Lexical's stays.
+func withCard(text, html string) string {
+	card, ok := cardIn(text)
+	if !ok || card.html == html {
+		return text
+	}
+	all := []byte(text)
+	switch value, _ := json.Marshal(html); { // of which none fails
+	case card.node.isNone():
+		return string(insert(all, card.children, `{"type":"html","version":1,"html":`+string(value)+`}`))
+	case html != "":
+		return string(replace(all, card.value, string(value)))
+	}
+	before, after := all[:card.node.begin], all[card.node.end:]
+	if rest := trimSpace(after); rest[0] == ',' {
+		after = rest[1:]
+	} else {
+		before = bytes.TrimSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(","))
+	}
+	return string(before) + string(after)
+}
+
+// settle waits until a change of the text by somebody else would be told by its time, and reads the post again.
+func (c *eventClient) settle(ctx context.Context, p eventPost) (eventPost, error) {
+	for !p.isSettled {
+		select {
+		case <-ctx.Done():
+			return p, ctx.Err()
+		case <-time.After(timeUnit + timeUnit/10):
+		}
+		again, err := c.getEventPost(ctx, p.ID)
+		if err != nil {
+			return p, err
+		}
+		again.isSettled = again.isSettled || again.UpdatedAt == p.UpdatedAt
+		p = again
+	}
+	return p, nil
+}
