@@ -310,7 +310,7 @@ func TestCardOfEvent(t *testing.T) {
 	h.declareEvents()
 	for card, says := range map[string]string{
 		"<lychgate-event>Come!</lychgate-event>": "Somebody has written into the card that says in the text of the post when and where the event is. It stays as it is, also if the event changes. Put ours back",
-		"": "The card that says in the text of the post when and where the event is was deleted. So newsletters do not say it. Put ours back",
+		"":                                       "The card that says in the text of the post when and where the event is was deleted. So newsletters do not say it. Put ours back",
 	} {
 		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
 		if page := h.get("events?event="+e.ID, "Editor").text(t); strings.Contains(page, "Put ours back") {

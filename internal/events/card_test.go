@@ -53,7 +53,7 @@ func TestCardAndStaff(t *testing.T) {
 	write := func(card string) func(*bench, string) {
 		return func(r *bench, id string) { r.ghost.EditPost(id, func(p *platform.EventPost) { p.Card = card }) }
 	}
-	var ours = "ours" // whatever it says
+	ours := "ours" // whatever it says
 	for name, test := range map[string]struct {
 		staff  func(r *bench, post string)
 		wanted string
