@@ -370,6 +370,28 @@ func TestElementInThemes(t *testing.T) {
 	diff(t, "after the title", "H1", browser.JS[string](p, "element.previousElementSibling.tagName"))
 }
 
+// The card in the text of a post is where the element is drawn, instead of what the card says. Where the theme has a place
+// of its own, the card is not seen.
+func TestElementInTheCardOfAText(t *testing.T) {
+	const card = `<section class="gh-content"><p>Text</p><lychgate-event data-sum="0123456789abcdef"><p>2031-05-01</p></lychgate-event></section>`
+	s := newStage(t, true, told(200, "can_register", "Come in.", nil))
+	elements := "[...document.querySelectorAll('lychgate-event:not(script)')].map(e => [e.parentElement.tagName, String(seen(e)), text(e.shadowRoot.querySelector('[part=message]')) ?? '', String(!!e.querySelector('p') && seen(e.querySelector('p')))])"
+	for name, c := range map[string]struct {
+		body string
+		want [][]string
+	}{
+		"a theme without a place":  {"<h1>Party</h1>" + card, [][]string{{"SECTION", "true", "Come in.", "false"}}},
+		"with one before the text": {"<aside><lychgate-event></lychgate-event></aside>" + card, [][]string{{"ASIDE", "true", "Come in.", "false"}, {"SECTION", "false", "", "false"}}},
+		"with one behind the text": {card + "<aside><lychgate-event></lychgate-event></aside>", [][]string{{"SECTION", "false", "", "false"}, {"ASIDE", "true", "Come in.", "false"}}},
+		"that draws it by itself":  {`<aside><lychgate-event display="none"></lychgate-event></aside>` + card, [][]string{{"ASIDE", "false", "", "false"}, {"SECTION", "false", "", "false"}}},
+	} {
+		s.page("en", party(nil), "", c.body)
+		p := s.open(browser.Look{Width: 800, Height: 600})
+		p.Until("[...document.querySelectorAll('lychgate-event:not(script)')].some(e => e.state.message)")
+		diff(t, name, c.want, browser.JS[[][]string](p, elements))
+	}
+}
+
 // A theme may have several elements, add its own late, or in a shadow tree. All of them say the same.
 func TestElementsOfAPage(t *testing.T) {
 	s := newStage(t, true, told(200, "can_register", "Come in.", nil), told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil))

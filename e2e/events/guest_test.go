@@ -91,7 +91,7 @@ func TestGuestsRegister(t *testing.T) {
 		s.activate(theme)
 		p := s.visitor("/open/")
 		diff(t, theme+": a guest", "login_required_free", p.state())
-		diff(t, theme+": where it is", true, browser.JS[bool](p.Page, "!!element.closest('.gh-content') && element.getBoundingClientRect().bottom <= document.querySelector('.gh-content p').getBoundingClientRect().top"))
+		diff(t, theme+": where it is", true, browser.JS[bool](p.Page, "!!element.closest('.gh-content') && element.getBoundingClientRect().bottom <= document.querySelector('.gh-content > p').getBoundingClientRect().top"))
 		diff(t, theme+": when", "Thursday, May 1, 2031, 1:00 PM\nEastern Daylight Time", browser.JS[string](p.Page, "parts()['reader-time']"))
 		problems, err := p.Problems()
 		for _, problem := range must(t, problems, err) { // those of the theme are not ours

@@ -56,19 +56,37 @@ func everyField(base string) map[string]any {
 }
 
 // addContent writes a paragraph into the post of an event, as staff do in Ghost's editor.
-func (s *site) addContent(e event, text string) { s.editPost(e, "html", "<p>"+text+"</p>") }
+func (s *site) addContent(e event, text string) {
+	s.t.Helper()
+	paragraph := `{"children":[{"detail":0,"format":0,"mode":"normal","style":"","text":"` + text + `","type":"extended-text","version":1}],"direction":"ltr","format":"","indent":0,"type":"paragraph","version":1}`
+	all := s.post(e).Lexical
+	end := strings.LastIndex(all, `],"direction"`)
+	s.editPost(e, "lexical", all[:end]+","+paragraph+all[end:])
+}
+
+// ghostPost is the post of an event, as far as tests change it.
+type ghostPost struct {
+	Lexical   string
+	UpdatedAt string `json:"updated_at"`
+}
+
+func (s *site) post(e event) ghostPost {
+	s.t.Helper()
+	var found struct{ Posts []ghostPost }
+	s.send("GET", "/ghost/api/admin/posts/"+e.Post.ID+"/?formats=lexical", nil, &found)
+	return found.Posts[0]
+}
 
 // editPost changes a field of the post of an event, as staff do in Ghost's editor.
 func (s *site) editPost(e event, field, value string) {
 	s.t.Helper()
-	var found struct {
-		Posts []struct {
-			UpdatedAt string `json:"updated_at"`
-		}
-	}
-	path := "/ghost/api/admin/posts/" + e.Post.ID + "/"
-	s.send("GET", path, nil, &found)
-	s.send("PUT", path+"?source=html", map[string]any{"posts": []any{map[string]string{field: value, "updated_at": found.Posts[0].UpdatedAt}}}, nil)
+	s.sendPost(e, field, value, "")
+}
+
+// sendPost is editPost with a query.
+func (s *site) sendPost(e event, field, value, query string) {
+	s.t.Helper()
+	s.send("PUT", "/ghost/api/admin/posts/"+e.Post.ID+"/"+query, map[string]any{"posts": []any{map[string]string{field: value, "updated_at": s.post(e).UpdatedAt}}}, nil)
 }
 
 // A reader sees all that the editor wrote, in a page of the example theme, and as text.

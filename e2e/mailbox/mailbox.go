@@ -8,6 +8,8 @@ import (
 	"mime"
 	"mime/multipart"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/mail"
 	"strings"
 	"testing"
@@ -88,6 +90,30 @@ func Start(t testing.TB) (box Mailbox, port string) {
 	t.Cleanup(func() { server.Close() })
 	_, port, _ = net.SplitHostPort(listener.Addr().String())
 	return box, port
+}
+
+// StartMailgun starts a stand-in for Mailgun, by which Ghost sends newsletters, and returns its URL. A mail to several
+// members is a message to each.
+func StartMailgun(t testing.TB) (box Mailbox, url string) {
+	t.Helper()
+	box = make(Mailbox, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/messages") { // what became of mails that were sent
+			io.WriteString(w, `{"items":[],"paging":{}}`)
+			return
+		}
+		if err := r.ParseMultipartForm(1 << 20); err != nil {
+			t.Errorf("r.ParseMultipartForm: %v", err)
+			return
+		}
+		for _, to := range r.MultipartForm.Value["to"] {
+			box <- Message{to, r.FormValue("text") + r.FormValue("html")}
+		}
+		io.WriteString(w, `{"id":"<1@daily.example>","message":"Queued. Thank you."}`)
+	}))
+	t.Cleanup(server.Close)
+	return box, server.URL + "/v3"
 }
 
 // Wait waits a minute for a mail to an address, and drops those to others.

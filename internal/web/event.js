@@ -184,6 +184,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		connectedCallback() {
 			all.add(this);
 			place();
+			if (this.dataset.sum && this.hidden) return;
 			try {
 				this.#event = JSON.parse(document.getElementById(tag).textContent);
 			} catch {
@@ -365,9 +366,12 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 	}
 	customElements.define(tag, LychgateEvent);
 
-	// A theme that has no place for it gets it before the text of the post, as soon as that is there.
+	// A theme that has a place for it has no other in the text, where the edge has put one. A theme that has none gets
+	// it before the text of the post, as soon as that is there.
 	function place() {
-		if ([...all].some(element => element !== own)) return own?.remove();
+		const others = [...all].filter(element => element !== own);
+		for (const element of others) if (element.dataset.sum) element.hidden = others.some(({dataset}) => !dataset.sum);
+		if (others[0]) return own?.remove();
 		if (own || !document.getElementById(tag)) return;
 		const content = document.querySelector('.gh-content, .post-content, .post-full-content, .entry-content, [itemprop=articleBody]');
 		const title = document.readyState === 'loading' ? null : document.querySelector('article h1, main h1, h1');

@@ -60,7 +60,7 @@ func TestScriptsAreSmall(t *testing.T) {
 		below  int // bytes, compressed
 	}{
 		"the inbox button":       {script, 6144},
-		"the script of an event": {EventScript(EventOptions{Events: "/ghost/lychgate/events", Registration: true, Button: "/ghost/lychgate/inbox-button.js"}), 8000},
+		"the script of an event": {EventScript(EventOptions{Events: "/ghost/lychgate/events", Registration: true, Button: "/ghost/lychgate/inbox-button.js"}), 8060}, // of which Caddy makes less than 8,192
 	} {
 		var compressed bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression)

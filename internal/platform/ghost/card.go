@@ -14,8 +14,19 @@ import (
 // cardElement is what an event's card has, whoever wrote it.
 const cardElement = "<lychgate-event"
 
-// noText is the text that Ghost gives a post without one.
-const noText = `{"root":{"children":[{"children":[],"direction":null,"format":"","indent":0,"type":"paragraph","version":1}],"direction":null,"format":"","indent":0,"type":"root","version":1}}`
+// A text is made of these. Ghost's editor does not open one without a node.
+const (
+	textStart, textEnd = `{"root":{"children":[`, `],"direction":null,"format":"","indent":0,"type":"root","version":1}}`
+	emptyParagraph     = `{"children":[],"direction":null,"format":"","indent":0,"type":"paragraph","version":1}`
+)
+
+// newText is the text of a new post, which has a card or nothing.
+func newText(html string) string {
+	if html == "" {
+		return textStart + emptyParagraph + textEnd
+	}
+	return withCard(textStart+textEnd, html)
+}
 
 // timeUnit is how exact Ghost's times of changes are. Two changes in one second have one time, so the first is not told
 // from none.
@@ -80,10 +91,14 @@ func withCard(text, html string) string {
 		return string(replace(all, card.value, string(value)))
 	}
 	before, after := all[:card.node.begin], all[card.node.end:]
-	if rest := trimSpace(after); rest[0] == ',' {
+	others := bytes.TrimRight(before, " \t\r\n")
+	switch rest := trimSpace(after); {
+	case rest[0] == ',':
 		after = rest[1:]
-	} else {
-		before = bytes.TrimSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(","))
+	case bytes.HasSuffix(others, []byte(",")):
+		before = others[:len(others)-1]
+	default:
+		return string(replace(all, card.node, emptyParagraph))
 	}
 	return string(before) + string(after)
 }

@@ -45,7 +45,7 @@ func (c *eventClient) makeDraft(ctx context.Context, slug string, want platform.
 		}
 	}
 	var response eventPosts
-	draft := map[string]any{"title": titleOf(want), "slug": slug, "status": platform.Draft, "lexical": withCard(noText, want.Card)}
+	draft := map[string]any{"title": titleOf(want), "slug": slug, "status": platform.Draft, "lexical": newText(want.Card)}
 	if want.Author != "" {
 		draft["authors"] = []map[string]string{{"id": want.Author}} // one that is gone is the owner to Ghost
 	}

@@ -204,7 +204,7 @@ func TestDraftFaults(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("got (-want +got):\n%s", diff)
 			}
-			want := []map[string]any{{"id": fmt.Sprintf("%024x", 1), "slug": "slug", "title": "Title", "status": "draft", "lexical": noText, "updated_at": "read"}}
+			want := []map[string]any{{"id": fmt.Sprintf("%024x", 1), "slug": "slug", "title": "Title", "status": "draft", "lexical": newText(""), "updated_at": "read"}}
 			posts, _, made := g.kept()
 			if diff := cmp.Diff(want, posts); diff != "" || made != test.made {
 				t.Errorf("%d posts were made, want %d; posts (-want +got):\n%s", made, test.made, diff)
