@@ -2,6 +2,7 @@ package eventsapi_test
 
 import (
 	"encoding/json"
+	"html"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestCardReachesReadersWithoutScript(t *testing.T) {
 		"the page": h.Do("GET", "/"+slug+"/").Body, "the feed": h.Do("GET", "/rss/").Body,
 		"the newsletter": preview.EmailPreviews[0].HTML, "the newsletter as text": preview.EmailPreviews[0].Plaintext,
 	} {
-		plain := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#x3C;", "<").Replace(text)
+		plain := html.UnescapeString(html.UnescapeString(text)) // Ghost 5 escapes all text of a newsletter twice
 		if !strings.Contains(text, "2031-05-01 19:00 (UTC)") || !strings.Contains(plain, "Pier <1>") || !strings.Contains(text, link) {
 			t.Errorf("%s: %.3000s, want date, place and %s in it", where, text, link)
 		}
