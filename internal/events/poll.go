@@ -166,7 +166,7 @@ func (e *Event) follow(p platform.EventPost) {
 		e.Status = Draft
 	}
 	e.Post = postOf(p, last.Template, last.Tags)
-	e.Post.Page = last.Page
+	e.Post.Page, e.Post.Card = last.Page, last.Card
 	if e.Status.isPublic() {
 		e.Post.Start = last.Start
 	}

@@ -204,7 +204,7 @@ func (e *Event) withAddress(ctx context.Context, host platform.EventHost, p plat
 	}
 	published := e.with(p)
 	published.Post = postOf(p, e.Shape.Template, e.Shape.Tags)
-	published.Post.Start = e.announced()
+	published.Post.Start, published.Post.Card = e.announced(), e.cardIn(p)
 	if published.onto(p, page).Head == p.Head {
 		return p, nil
 	}
