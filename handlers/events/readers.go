@@ -85,21 +85,22 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, rea
 	}
 	defer response.Close()
 	if asked.isPage {
-		return leadToPage(w, r, isPrivate, response)
+		return leadToPage(w, isPrivate, response)
 	}
 	writeEvents(w, r, asked, isPrivate, response)
 	return api.Done
 }
 
 // leadToPage redirects to the page of an event, which has another address once staff change its slug.
-func leadToPage(w http.ResponseWriter, r *http.Request, isPrivate bool, event io.Reader) api.Outcome {
+func leadToPage(w http.ResponseWriter, isPrivate bool, event io.Reader) api.Outcome {
 	var public struct{ URL string }
 	if err := json.NewDecoder(event).Decode(&public); err != nil || public.URL == "" {
 		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
 		return api.NotFound
 	}
 	w.Header().Set("Cache-Control", cacheControl(isPrivate))
-	http.Redirect(w, r, public.URL, http.StatusFound)
+	w.Header().Set("Location", public.URL)
+	w.WriteHeader(http.StatusFound)
 	return api.Done
 }
 
