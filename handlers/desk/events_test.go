@@ -309,7 +309,7 @@ func TestCardOfEvent(t *testing.T) {
 	h := newHarness(t)
 	h.declareEvents()
 	for card, says := range map[string]string{
-		"<lychgate-event>Come!</lychgate-event>": "Somebody has written into the card that says in the text of the post when and where the event is. It stays as it is, also if the event changes. Put ours back",
+		"<lychgate-event>Come!</lychgate-event>": "Somebody has written into the card that says in the text of the post when and where the event is. It stays as it is, also if the event changes. Ours would replace what is written there. Put ours back",
 		"":                                       "The card that says in the text of the post when and where the event is was deleted. So newsletters do not say it. Put ours back",
 	} {
 		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})

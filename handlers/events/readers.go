@@ -94,12 +94,14 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, rea
 // leadToPage redirects to the page of an event, which has another address once staff change its slug.
 func leadToPage(w http.ResponseWriter, isPrivate bool, event io.Reader) api.Outcome {
 	var public struct{ URL string }
-	if err := json.NewDecoder(event).Decode(&public); err != nil || public.URL == "" {
+	err := json.NewDecoder(event).Decode(&public)
+	page, broken := url.Parse(public.URL)
+	if err != nil || broken != nil || page.Scheme != "http" && page.Scheme != "https" {
 		api.WritePublicFailure(w, http.StatusNotFound, "", "There is no event at this address.")
 		return api.NotFound
 	}
 	w.Header().Set("Cache-Control", cacheControl(isPrivate))
-	w.Header().Set("Location", public.URL)
+	w.Header().Set("Location", page.String())
 	w.WriteHeader(http.StatusFound)
 	return api.Done
 }

@@ -28,19 +28,23 @@ const (
 // told from ours.
 var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})">(.*)</lychgate-event>\s*$`)
 
-func cardOf(content string) string {
-	return `<lychgate-event data-sum="` + sumOf(content) + `">` + content + `</lychgate-event>`
+func (e *Event) cardOf(content string) string {
+	return `<lychgate-event data-sum="` + e.sumOf(content) + `">` + content + `</lychgate-event>`
 }
 
-func sumOf(content string) string {
-	sum := sha256.Sum256([]byte(content))
+// origin is what Ghost writes anew of addresses in a text once the publication has another.
+var origin = regexp.MustCompile(`https?://[^/\s"'<>&]+`)
+
+// sumOf is another one for the card of another event, which editors may copy.
+func (e *Event) sumOf(content string) string {
+	sum := sha256.Sum256([]byte(e.ID + origin.ReplaceAllString(content, "")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// isOurs reports whether a card has what was written into it here.
-func isOurs(card string) bool {
+// isOurs reports whether a card has what was written into it here for the event.
+func (e *Event) isOurs(card string) bool {
 	found := cardPattern.FindStringSubmatch(card)
-	return found != nil && found[1] == sumOf(found[2])
+	return found != nil && found[1] == e.sumOf(found[2])
 }
 
 // withCard changes the card in the text of a post. A card that staff have written into or deleted stays so, unless they
@@ -49,15 +53,15 @@ func (e *Event) withCard(p platform.EventPost, shown *Event, page sitePage) plat
 	if !p.HasText {
 		return p
 	}
-	isThere := isOurs(p.Card)
+	isThere := e.isOurs(p.Card)
 	switch {
 	case !e.wantsPost() && isThere:
 		p.Card = ""
-	case shown == nil && isThere:
-		p.Card = cardOf("")
+	case shown == nil && isThere && p.Status != platform.Sent: // which readers have
+		p.Card = e.cardOf("")
 	case shown == nil || !e.wantsPost():
 	case isThere, e.Order.PutsCard, p.Card == "" && e.Post.Card == "":
-		p.Card = cardOf(shown.cardContent(page))
+		p.Card = e.cardOf(shown.cardContent(page))
 	}
 	return p
 }
@@ -67,11 +71,11 @@ func (e *Event) cardIn(p platform.EventPost) Card {
 	switch {
 	case !p.HasText:
 		return e.Post.Card
-	case isOurs(p.Card):
+	case e.isOurs(p.Card):
 		return CardIsOurs
 	case p.Card != "":
 		return CardEdited
-	case e.onPage() != nil, e.Post.Card == CardGone:
+	case e.onPage() != nil, e.Post.Card != "":
 		return CardGone
 	}
 	return ""
@@ -80,12 +84,18 @@ func (e *Event) cardIn(p platform.EventPost) Card {
 // cardContent says what the event is to readers who see nothing but text, and where to register.
 func (e *Event) cardContent(of sitePage) string {
 	text := e.paragraphs(of)
-	if address := of.addressOf(e.ID); address != "" && e.takesRegistrations(of) {
-		language, words := "", oneLine(of.register)
-		if words == "" {
-			language, words = of.language, messaging.Message(of.language, messaging.CanRegister, "")
-		}
+	if !e.takesRegistrations(of) {
+		return text.String()
+	}
+	language, words, address := "", oneLine(of.register), of.addressOf(e.ID)
+	if words == "" {
+		language, words = of.language, messaging.Message(of.language, messaging.CanRegister, "")
+	}
+	switch {
+	case address != "":
 		text.add(language, `<a href="`+html.EscapeString(address)+`">`+html.EscapeString(words)+`</a>`)
+	case language == "": // what staff have written
+		text.add("", html.EscapeString(words))
 	}
 	return text.String()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
-// eveningCard is the card of an event with values.
-var eveningCard = cardOf("<p dir=\"auto\">2031-05-01 19:00–21:00 (Europe/Berlin)</p>\n")
+// eveningCard is what the card of an event with values says.
+const eveningCard = "<p dir=\"auto\">2031-05-01 19:00–21:00 (Europe/Berlin)</p>\n"
 
 // The card in a post's text says what there is to know, and leads to the page by an address that stays.
 func TestCardSaysWhatTheEventIs(t *testing.T) {
@@ -75,7 +75,7 @@ func TestCardAndStaff(t *testing.T) {
 				t.Helper()
 				e, p := want[Event](t)(r.Find(t.Context(), "daily", e.ID)), r.ghost.EventsPostsInOrder()[0]
 				got := p.Card
-				if isOurs(got) && strings.Contains(got, "2031-06-01") == (what != "published") {
+				if e.isOurs(got) && strings.Contains(got, "2031-06-01") == (what != "published") {
 					got = ours
 				}
 				if got != wanted || e.Post.Card != state {
@@ -114,7 +114,7 @@ func TestCardOfAnEventThatIsTakenBack(t *testing.T) {
 	shown := card()
 	want[Event](t)(r.Unpublish(t.Context(), "daily", e.ID, 0))
 	want[Event](t)(r.Save(t.Context(), "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Party"}}, typeOf(t, "webinar")))
-	if got := card(); got != cardOf("") {
+	if got := card(); got != e.cardOf("") {
 		t.Errorf("unpublished, and without its date: the card is %q, want an empty one in its place", got)
 	}
 	want[Event](t)(r.Save(t.Context(), "daily", e.ID, 0, Edit{"solo", "webinar", map[string]any{"name": "Party", "event_date": "2031-05-01"}}, typeOf(t, "webinar")))
@@ -126,6 +126,26 @@ func TestCardOfAnEventThatIsTakenBack(t *testing.T) {
 	}
 	if got := card(); got != "" {
 		t.Errorf("deleted: the card is %q, want none", got)
+	}
+}
+
+// Ghost writes its own address in a text anew once it has another: that is nobody's change. Neither is the copy of another
+// event's card this one's, nor does a card go that readers have by email.
+func TestWhoseCardItIs(t *testing.T) {
+	e, other := newEvent(map[string]any{"event_date": "2031-05-01", "access": "free"}), newEvent(map[string]any{})
+	e.Status = Published
+	other.ID = strings.Repeat("b", 26)
+	page := sitePage{list: "/events", takesRegistrations: true, publication: platform.Publication{URL: "https://old.example.com/"}}
+	card := e.cardOf(e.cardContent(page))
+	if moved := strings.ReplaceAll(card, "https://old.example.com", "http://news.example.com:8080"); moved == card || !e.isOurs(moved) {
+		t.Errorf("at another address the card %s is not ours, want that it is", moved)
+	}
+	if other.isOurs(card) || e.isOurs(strings.Replace(card, "2031", "2032", 1)) {
+		t.Error("the card of another event, or one that was written into, is ours, want that it is not")
+	}
+	e.Status, e.Order.HasPost = Draft, true
+	if got := e.withCard(platform.EventPost{HasText: true, Card: card, Status: platform.Sent}, nil, page).Card; got != card {
+		t.Errorf("the card of a post that was sent is %q, want it as it was", got)
 	}
 }
 

@@ -50,7 +50,7 @@ func (r *bench) state(id string) stays {
 	}
 	p := posts[0]
 	hasHead, hasCard := strings.Contains(p.Head, headStart), strings.Contains(p.Card, "<p")
-	if hasHead != hasCard {
+	if hasHead != hasCard && p.Status != platform.Sent { // whose card readers have
 		r.t.Errorf("the head has the event: %t, and the text: %t, want both or none", hasHead, hasCard)
 	}
 	return stays{e.Status, p.Status, p.Title, p.Slug, hasHead, e.body != "", e.Pending != nil}
@@ -82,7 +82,7 @@ func TestDraftHasAPost(t *testing.T) {
 		p := r.ghost.EventsPostsInOrder()[0]
 		p.Head, p.Foot = "", ""
 		first := platform.EventPost{
-			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "draft", Template: "custom-webinar", Author: "ada", Card: eveningCard, IsForAll: true,
+			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "draft", Template: "custom-webinar", Author: "ada", Card: e.cardOf(eveningCard), IsForAll: true,
 			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/p/post1/", Edit: "/#/editor/post/post1",
 		}
 		if diff := cmp.Diff(first, p); diff != "" {

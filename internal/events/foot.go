@@ -59,11 +59,16 @@ func (e *Event) takesRegistrations(of sitePage) bool {
 	return of.takesRegistrations && e.Terms().isOpen(of.now)
 }
 
-// foot writes what readers without JavaScript see at the end of the page, and how to register.
-func (e *Event) foot(of sitePage) string {
-	text := e.paragraphs(of)
+// foot writes what readers without JavaScript see at the end of the page: how to register, and all that the card in the
+// text says, unless they see it there.
+func (e *Event) foot(of sitePage, hasCard bool) string {
+	text := new(paragraphs)
+	if !hasCard {
+		text = e.paragraphs(of)
+	}
 	if e.takesRegistrations(of) {
 		switch {
+		case of.register != "" && hasCard:
 		case of.register != "":
 			text.add("", html.EscapeString(oneLine(of.register)))
 		case of.script != "":

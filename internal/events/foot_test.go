@@ -66,7 +66,7 @@ func TestFootHasTheEventAsText(t *testing.T) {
 		if test.want != nil {
 			want = footStart + "\n<noscript>\n" + strings.Join(test.want, "\n") + "\n</noscript>\n" + footEnd
 		}
-		if diff := cmp.Diff(want, e.foot(test.page)); diff != "" {
+		if diff := cmp.Diff(want, e.foot(test.page, false)); diff != "" {
 			t.Errorf("%s (-want +got): %s", name, diff)
 		}
 	}

@@ -66,11 +66,8 @@ func (e *Event) onto(p platform.EventPost, page sitePage) platform.EventPost {
 	}
 	merged := shown.with(p)
 	p = e.withCard(p, merged, page)
-	foot := merged.foot(page)
-	if p.IsForAll && e.cardIn(p) == CardIsOurs { // which says the same
-		foot = ""
-	}
-	p.Head, p.Foot = withHead(p.Head, merged.head(page, address)), withFoot(p.Foot, foot)
+	hasCard := p.IsForAll && p.HasText && e.isOurs(p.Card)
+	p.Head, p.Foot = withHead(p.Head, merged.head(page, address)), withFoot(p.Foot, merged.foot(page, hasCard))
 	return p
 }
 

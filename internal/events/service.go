@@ -316,6 +316,7 @@ func (s *Service) order(e *Event, o Order) {
 	if o.Author = e.Order.Author; o.Author == "" && e.Post.ID == "" {
 		o.Author = s.by.ID
 	}
+	o.PutsCard = e.Order.PutsCard
 	e.Order = o
 }
 
@@ -357,7 +358,7 @@ func (s *Service) Cancel(ctx context.Context, site, id string, revision int64) (
 // they have deleted it. Errors: ErrNotFound, ErrChanged, ErrNoPost, those of the store.
 func (s *Service) PutCard(ctx context.Context, site, id string, revision int64) (Event, error) {
 	return s.change(ctx, site, id, revision, func(e *Event) error {
-		if e.Post.ID == "" {
+		if e.Post.ID == "" || e.onPage() == nil {
 			return ErrNoPost
 		}
 		e.Order.PutsCard = true

@@ -194,7 +194,7 @@ func TestLifeOfAnEvent(t *testing.T) {
 		head := posts[0].Head
 		posts[0].Head, posts[0].Foot = "", ""
 		first := platform.EventPost{
-			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "published", Template: "custom-webinar", Card: eveningCard, IsForAll: true,
+			ID: "post1", Title: "An evening", Slug: "an-evening", Excerpt: "With wine.", Status: "published", Template: "custom-webinar", Card: e.cardOf(eveningCard), IsForAll: true,
 			Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/an-evening/", Edit: "/#/editor/post/post1",
 		}
 		if diff := cmp.Diff([]platform.EventPost{first}, posts); diff != "" {

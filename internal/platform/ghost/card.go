@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -32,6 +33,10 @@ func newText(html string) string {
 // from none.
 const timeUnit = time.Second
 
+// settledSpan is how long ago the last change of a post must be, by the clock of a response, so that nothing else has its
+// time. Clocks may differ by some seconds.
+const settledSpan = 5 * timeUnit
+
 // textCard is where the card of an event is in a text.
 type textCard struct {
 	html     string // "" for no card
@@ -43,7 +48,7 @@ type textCard struct {
 // cardIn finds the first HTML card that has an event. ok is false for what is no text of Lexical's.
 func cardIn(text string) (card textCard, ok bool) {
 	all := []byte(text)
-	if !json.Valid(all) {
+	if !json.Valid(all) || checkSize(all, 0) != nil {
 		return card, false
 	}
 	root, ok := find(all, whole(all), "root")
@@ -105,7 +110,10 @@ func withCard(text, html string) string {
 
 // settle waits until a change of the text by somebody else would be told by its time, and reads the post again.
 func (c *eventClient) settle(ctx context.Context, p eventPost) (eventPost, error) {
-	for !p.isSettled {
+	for rounds := 0; !p.isSettled; rounds++ {
+		if rounds == maxCollisions {
+			return p, &Error{Status: http.StatusConflict, Message: "with another post each second"}
+		}
 		select {
 		case <-ctx.Done():
 			return p, ctx.Err()

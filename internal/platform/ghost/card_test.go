@@ -33,21 +33,22 @@ func TestCardOfAText(t *testing.T) {
 	for name, test := range map[string]struct {
 		text, had, html, want string
 	}{
-		"none in an empty text":     {newText(""), "", two, strings.Replace(newText(""), `[{"children"`, "["+first+`,{"children"`, 1)},
-		"none without a node":       {nodesOf(), "", two, nodesOf(first)},
-		"none beside others":        {nodesOf(words, image, other), "", two, strings.Replace(nodesOf(words, image, other), "[", "["+first+",", 1)},
-		"where it was moved":        {nodesOf(words, other, cardNode(one), image), one, two, strings.Replace(nodesOf(words, other, cardNode(one), image), cardNode(one), cardNode(two), 1)},
-		"the first of two":          {nodesOf(cardNode(one), cardNode(one)), one, two, nodesOf(cardNode(two), cardNode(one))},
-		"the same":                  {nodesOf(cardNode(two)), two, two, nodesOf(cardNode(two))},
-		"deleted from the end":      {nodesOf(words, cardNode(one)), one, "", nodesOf(words)},
-		"deleted from the start":    {nodesOf(cardNode(one), words), one, "", strings.Replace(nodesOf(words), "[", "[ ", 1)},
-		"deleted, the only one":     {nodesOf(cardNode(one)), one, "", nodesOf(emptyParagraph)},
-		"deleted, though not there": {nodesOf(words), "", "", nodesOf(words)},
-		"in no text":                {"", "", two, ""},
-		"in no JSON":                {"{", "", two, "{"},
-		"in JSON of another kind":   {`{"root": 1}`, "", two, `{"root": 1}`},
-		"in a list":                 {`[]`, "", two, `[]`},
-		"in a text without nodes":   {`{"root": {"children": null}}`, "", two, `{"root": {"children": null}}`},
+		"none in an empty text":                {newText(""), "", two, strings.Replace(newText(""), `[{"children"`, "["+first+`,{"children"`, 1)},
+		"none without a node":                  {nodesOf(), "", two, nodesOf(first)},
+		"none beside others":                   {nodesOf(words, image, other), "", two, strings.Replace(nodesOf(words, image, other), "[", "["+first+",", 1)},
+		"where it was moved":                   {nodesOf(words, other, cardNode(one), image), one, two, strings.Replace(nodesOf(words, other, cardNode(one), image), cardNode(one), cardNode(two), 1)},
+		"the first of two":                     {nodesOf(cardNode(one), cardNode(one)), one, two, nodesOf(cardNode(two), cardNode(one))},
+		"the same":                             {nodesOf(cardNode(two)), two, two, nodesOf(cardNode(two))},
+		"deleted from the end":                 {nodesOf(words, cardNode(one)), one, "", nodesOf(words)},
+		"deleted from the start":               {nodesOf(cardNode(one), words), one, "", strings.Replace(nodesOf(words), "[", "[ ", 1)},
+		"deleted, the only one":                {nodesOf(cardNode(one)), one, "", nodesOf(emptyParagraph)},
+		"deleted, though not there":            {nodesOf(words), "", "", nodesOf(words)},
+		"among more nodes than Ghost may send": {nodesOf(strings.Repeat("1,", 40_000) + cardNode(one)), "", two, nodesOf(strings.Repeat("1,", 40_000) + cardNode(one))},
+		"in no text":                           {"", "", two, ""},
+		"in no JSON":                           {"{", "", two, "{"},
+		"in JSON of another kind":              {`{"root": 1}`, "", two, `{"root": 1}`},
+		"in a list":                            {`[]`, "", two, `[]`},
+		"in a text without nodes":              {`{"root": {"children": null}}`, "", two, `{"root": {"children": null}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			had, _ := cardIn(test.text)

@@ -27,7 +27,7 @@ func (c *eventClient) AddPost(ctx context.Context, slug string, isFirst bool, ch
 	if err := made(p.ID); err != nil {
 		return platform.EventPost{}, err
 	}
-	if len(p.Tags) > 0 || p.Text == "" { // given by staff, who may be changing them: Ghost lets the later change win
+	if len(p.Tags) > 0 || p.Text == "" { // its tags or its text may be being changed by staff: Ghost lets the later change win
 		p = eventPost{ID: p.ID}
 	}
 	return c.changePost(ctx, p, change, tags)

@@ -194,6 +194,9 @@ func (c *eventClient) listEventPosts(ctx context.Context, filter, order string, 
 	if err := c.call(ctx, http.MethodGet, "/posts/", query, nil, &response); err != nil {
 		return nil, err
 	}
+	for i := range response.Posts {
+		response.Posts[i].Text = "" // which nobody asked for
+	}
 	return response.Posts, nil
 }
 
@@ -203,6 +206,7 @@ func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, e
 		return eventPost{}, platform.ErrNoPost
 	}
 	var response eventPosts
+	began := time.Now()
 	query := url.Values{"fields": {eventFields + ",lexical"}, "include": {"tags"}}
 	header, err := c.callForHeader(ctx, http.MethodGet, "/posts/"+id+"/", query, nil, &response)
 	if errors.Is(err, errTooLong) {
@@ -216,8 +220,9 @@ func (c *eventClient) getEventPost(ctx context.Context, id string) (eventPost, e
 		return eventPost{}, &Error{Status: http.StatusOK, Message: "without the post"}
 	}
 	p := response.Posts[0]
-	now, err := http.ParseTime(header.Get("Date"))
-	p.isSettled = err == nil && now.Sub(p.event().UpdatedAt) >= 2*timeUnit
+	now, err := http.ParseTime(header.Get("Date"))           // of the response, by a clock that may be a proxy's
+	updated, broken := time.Parse(time.RFC3339, p.UpdatedAt) // before Ghost read it
+	p.isSettled = err == nil && broken == nil && now.Sub(updated)-time.Since(began) >= settledSpan
 	return p, nil
 }
 
