@@ -17,25 +17,25 @@ import (
 // Card is what has become of the card of an event in the text of its post.
 type Card string
 
-// What may become of it. "" is for a post that never had one.
+// The states of a card. "" is for a post that never had one.
 const (
 	CardIsOurs Card = "ours"
 	CardEdited Card = "edited" // it has text of staff's, which stays
 	CardGone   Card = "gone"   // staff deleted it, and it stays away
 )
 
-// cardPattern is a card as it is written here: what is in it, and a sum of that, by which text of somebody else's is
-// told from ours.
+// cardPattern matches a card as it is written here: its content, and a checksum of that. A card whose checksum does not
+// fit was edited by staff.
 var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})">(.*)</lychgate-event>\s*$`)
 
 func (e *Event) cardOf(content string) string {
 	return `<lychgate-event data-sum="` + e.sumOf(content) + `">` + content + `</lychgate-event>`
 }
 
-// origin is what Ghost writes anew of addresses in a text once the publication has another.
+// origin matches what Ghost rewrites in the links of a text when the publication's address changes.
 var origin = regexp.MustCompile(`https?://[^/\s"'<>&]+`)
 
-// sumOf is another one for the card of another event, which editors may copy.
+// sumOf covers the event's ID too, since editors may copy a card into another event's post.
 func (e *Event) sumOf(content string) string {
 	sum := sha256.Sum256([]byte(e.ID + origin.ReplaceAllString(content, "")))
 	return hex.EncodeToString(sum[:8])

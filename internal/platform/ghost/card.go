@@ -12,7 +12,7 @@ import (
 // This file finds and changes the card of an event in the text of a post, which is Lexical's
 // (docs/events.md#in-the-posts-text), and leaves all else of the text as it is, byte for byte.
 
-// cardElement is what an event's card has, whoever wrote it.
+// cardElement begins the element of an event's card, ours or one of staff's.
 const cardElement = "<lychgate-event"
 
 // A text is made of these. Ghost's editor does not open one without a node.
@@ -29,12 +29,12 @@ func newText(html string) string {
 	return withCard(textStart+textEnd, html)
 }
 
-// timeUnit is how exact Ghost's times of changes are. Two changes in one second have one time, so the first is not told
-// from none.
+// timeUnit is the resolution of Ghost's updated_at. Ghost detects a collision by it, so it misses one of two changes
+// within a second.
 const timeUnit = time.Second
 
-// settledSpan is how long ago the last change of a post must be, by the clock of a response, so that nothing else has its
-// time. Clocks may differ by some seconds.
+// settledSpan is how old the last change of a post must be, by the Date of a response, so that no later change can have the
+// same updated_at. The clocks of Ghost and of a proxy may differ by some seconds.
 const settledSpan = 5 * timeUnit
 
 // textCard is where the card of an event is in a text.
@@ -45,7 +45,8 @@ type textCard struct {
 	children span   // of the whole text
 }
 
-// cardIn finds the first HTML card that has an event. ok is false for what is no text of Lexical's.
+// cardIn finds the first HTML card that has an event. ok is false for what is not a Lexical text, and for one with more
+// values than a response may have.
 func cardIn(text string) (card textCard, ok bool) {
 	all := []byte(text)
 	if !json.Valid(all) || checkSize(all, 0) != nil {
@@ -82,7 +83,8 @@ func cardIn(text string) (card textCard, ok bool) {
 	return card, true
 }
 
-// withCard gives a text another card of an event, none for "". What is no text of Lexical's stays.
+// withCard replaces the card of an event in a text, adds it before the rest, or removes it for "". What is not a Lexical
+// text stays as it is.
 func withCard(text, html string) string {
 	card, ok := cardIn(text)
 	if !ok || card.html == html {
@@ -108,7 +110,8 @@ func withCard(text, html string) string {
 	return string(before) + string(after)
 }
 
-// settle waits until a change of the text by somebody else would be told by its time, and reads the post again.
+// settle waits until a concurrent change would get another updated_at, and reads the post again. It gives up with a
+// collision if the post changes all the time.
 func (c *eventClient) settle(ctx context.Context, p eventPost) (eventPost, error) {
 	for rounds := 0; !p.isSettled; rounds++ {
 		if rounds == maxCollisions {

@@ -36,7 +36,7 @@ type eventPost struct {
 	PublishAt  string `json:"published_at"`
 	Tags       []tag  `json:"tags"`
 
-	isSettled bool // whoever changes the text from now on gives it another time of change
+	isSettled bool // a change from now on gets another updated_at
 }
 
 // eventPosts is the envelope of responses.
