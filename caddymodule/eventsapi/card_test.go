@@ -3,6 +3,8 @@ package eventsapi_test
 import (
 	"encoding/json"
 	"html"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,8 +15,8 @@ import (
 // Whoever reads an event's post without JavaScript, in a feed or in a newsletter learns when and where it is, and finds
 // the page to register. The card stays where the editor moves it, and away once it is deleted.
 func TestCardReachesReadersWithoutScript(t *testing.T) {
-	url, key := ghosttest.Real(t)
-	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), url, key, "6000 1m")), key)
+	address, key := ghosttest.Real(t)
+	h := edgetest.NewEvents(t, edgetest.StartEdge(t, nil, edgetest.EventsConfig(edgetest.SQLiteStore(t), address, key, "6000 1m")), key)
 	values := map[string]any{"name": "Card " + h.Unique, "event_date": "2031-05-01", "event_time_start": "19:00", "speaker": "Ada", "location": "Pier <1>", "access": "free"}
 	draft, _ := h.Events(201, "POST", "", h.EventBody(values))
 	published, _ := h.Events(200, "POST", "/"+draft.ID+"/publish", "")
@@ -73,6 +75,21 @@ func TestCardReachesReadersWithoutScript(t *testing.T) {
 	save()
 	if page := h.Do("GET", "/"+slug+"/").Body; strings.Contains(page, "data-sum") || strings.Count(page, `<p dir="auto">Pier 4</p>`) != 1 {
 		t.Errorf("the page is %s, want no card, and the place at its end", page)
+	}
+
+	// The desk says so, and puts ours back.
+	const desk = "/ghost/lychgate/desk/events"
+	editor := h.Do("GET", desk+"?event="+draft.ID, "Cookie", h.Owner, "Origin", h.Base, "Accept", "text/html")
+	revision := regexp.MustCompile(`name="revision" value="(\d+)">\s*<p>The card that says`).FindStringSubmatch(editor.Body)
+	if revision == nil {
+		t.Fatalf("the desk: %v, want that the card was deleted", editor)
+	}
+	form := url.Values{"do": {"card"}, "event": {draft.ID}, "revision": revision[1:]}
+	if _, err := h.SendBody("POST", desk, form.Encode(), "Cookie", h.Owner, "Origin", h.Base, "Accept", "text/html", "Content-Type", "application/x-www-form-urlencoded"); err != nil {
+		t.Fatalf("h.SendBody: %v", err)
+	}
+	if page := h.Do("GET", "/"+slug+"/").Body; strings.Count(page, "data-sum") != 1 || strings.Count(page, `<p dir="auto">Pier 4</p>`) != 1 {
+		t.Errorf("the page is %s, want our card again", page)
 	}
 }
 
