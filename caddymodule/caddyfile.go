@@ -39,6 +39,7 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    }
 //	    resolvers <address...>
 //	    service <name>
+//	    fallback_manifest <file>
 //	    site <name> {
 //	        hosts <host...>
 //	        platform none | ghost <url> {
@@ -108,6 +109,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.Service = args[0]
 			return nil
 		}},
+		"fallback_manifest": textOption("fallback_manifest", "/etc/caddy/events.yaml", &a.FallbackManifest),
 		"site": {Example: config.ExampleSite, Args: 1, Repeats: true, Field: "sites", Block: func(args []string, inner block) error {
 			return add(d, "site", args[0], config.CheckSiteName, &a.Sites, func(site *config.Site) error {
 				inner.Name = "site " + args[0]

@@ -15,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/inbox"
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/edge"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 func init() {
@@ -39,6 +40,10 @@ type EventsAPI struct {
 	// a hall of people on one Wi-Fi can register.
 	Limit *config.Limit `json:"limit,omitempty"`
 
+	// CustomFields is whether the block that shows an event to readers has the custom fields of the
+	// event. Default: `true`.
+	CustomFields *bool `json:"custom_fields,omitempty"`
+
 	on           *provisioned
 	events       *edge.Events
 	readers      eventhandlers.Readers
@@ -61,6 +66,7 @@ func (EventsAPI) CaddyModule() caddy.ModuleInfo {
 //	events_api [<matcher>] {
 //	    path  <path>
 //	    limit <requests> <window>
+//	    custom_fields on | off
 //	}
 func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	_, err := unmarshal(d, h)
@@ -69,8 +75,9 @@ func (h *EventsAPI) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func (h *EventsAPI) options() map[string]option {
 	return map[string]option{
-		"path":  textOption("path", defaultEventsPath, &h.Path),
-		"limit": limitOption("240 1m", &h.Limit),
+		"path":          textOption("path", defaultEventsPath, &h.Path),
+		"limit":         limitOption("240 1m", &h.Limit),
+		"custom_fields": switchOption("custom_fields", "off", func(on bool) { h.CustomFields = &on }),
 	}
 }
 
@@ -91,12 +98,12 @@ func (h *EventsAPI) routing(*config.Config) routing {
 	page := &eventhandlers.Page{Path: p}
 	return routing{
 		Path:   p,
-		Serves: []area{{Path: p, Below: true}, {Path: p + ".ics"}, {Path: page.Script()}, {Path: page.Types()}},
+		Serves: []area{{Path: p, Below: true}, {Path: p + ".ics"}, {Path: page.Script()}, {Path: page.Lists()}, {Path: page.Types()}},
 		Needs: []need{
 			{Paths: []string{p}, Write: p + "*"},
 			{Paths: []string{p + "/x"}, Write: p + "*"},
 			{Paths: []string{p + ".ics"}, Write: p + "*"},
-			{Paths: []string{page.Script(), page.Types()}, Write: path.Dir(p) + "/event*"},
+			{Paths: []string{page.Script(), page.Lists(), page.Types()}, Write: path.Dir(p) + "/event*"},
 		},
 	}
 }
@@ -161,7 +168,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	setPlaceholders(r, site, "")
 	if isPage {
-		h.page.Serve(w, r, site.Config.TakesRegistrations(), h.button())
+		h.page.Serve(w, r, web.EventOptions{Registration: site.Config.TakesRegistrations(), Fields: h.CustomFields == nil || *h.CustomFields, Button: h.button()})
 		return nil
 	}
 	if isRegistration {

@@ -2,6 +2,8 @@ package caddymodule_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +19,13 @@ import (
 func TestThemesConfigMistakes(t *testing.T) {
 	const ghost = "platform ghost http://127.0.0.1:2368 {\nadmin_key " + edgetest.AnAdminKey + "\nwebhooks off\n}\n" // lines 6 to 9
 	theme := func(block string) string { return ghost + "theme nightly {\n" + block + "\n}" }
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "events.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatalf("os.WriteFile: %v", err)
+		}
+		return name
+	}
 	tests := []struct {
 		name     string
 		lychgate string // in the lychgate block, which starts in line 2
@@ -26,6 +35,12 @@ func TestThemesConfigMistakes(t *testing.T) {
 	}{
 		{name: "service", lychgate: "service ../x", site: ghost, want: []string{`lychgate: the service name "../x": write 1 to 63 letters, digits, dots, dashes or underscores`, "Caddyfile:3"}},
 		{name: "service without name", lychgate: "service", site: ghost, want: []string{"service has the wrong number of arguments: write it as in: service lychgate", "Caddyfile:3"}},
+		{name: "a fallback that is not there", lychgate: "fallback_manifest /nowhere/events.yaml", site: ghost, want: []string{"lychgate: fallback_manifest: stat /nowhere/events.yaml: no such file or directory; name a manifest", "Caddyfile:3"}},
+		{name: "a fallback with a finding", lychgate: "fallback_manifest " + file("manifest_version: 1\nevents:\n  types:\n    talk: {label: Talk}\n"), site: ghost, want: []string{"lychgate: fallback_manifest: ", "events.yaml:4: events.types.talk.post_template: ", "Caddyfile:3"}},
+		{name: "a fallback without events", lychgate: "fallback_manifest " + file("manifest_version: 1\n"), site: ghost, want: []string{"declares no event types; write them below events", "Caddyfile:3"}},
+		{name: "a fallback from a variable that is not set", lychgate: "fallback_manifest {env.NOBODY_SETS_THIS}", site: ghost, want: []string{"lychgate: fallback_manifest: {env.NOBODY_SETS_THIS}", "set it where Caddy runs", "Caddyfile:3"}},
+		{name: "a fallback in a site", site: ghost + "fallback_manifest /etc/caddy/events.yaml", want: []string{`site demo has no option "fallback_manifest": it belongs into the block of lychgate`, "Caddyfile:10"}},
+		{name: "a fallback in the directive", site: ghost, themes: "{\nfallback_manifest /etc/caddy/events.yaml\n}", want: []string{`theme_manifest has no option "fallback_manifest": it belongs into the block of lychgate`, "Caddyfile:16"}},
 		{name: "no platform", want: []string{"site demo, at Caddyfile:4, needs a platform: write platform none, or platform ghost", "Caddyfile:11"}},
 		{name: "no Ghost", site: "platform none", want: []string{"theme_manifest: needs a site with a Ghost", "write platform ghost http://127.0.0.1:2368"}},
 		{name: "a theme without Ghost", site: "platform none\ntheme nightly {\nrepository https://git.example.com/a.git\n}", want: []string{"site demo: theme nightly: a site with platform none has no themes: take the theme out, or write platform ghost", "Caddyfile:7"}},

@@ -132,7 +132,7 @@ func readersGet(h *edgetest.Homepage, published edgetest.Event) {
 	if diff := cmp.Diff(want, data[1]); diff != "" {
 		h.T.Errorf("data[1] (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(page.Body, `<script src=/ghost/lychgate/event.js async blocking="render"></script>`) {
+	if !strings.Contains(page.Body, `<script src=/ghost/lychgate/event.js?en async blocking="render"></script>`) {
 		h.T.Errorf("the page does not load the script of events: %s", page.Body)
 	}
 	if strings.Contains(page.Body, "meet.example.com") || strings.Contains(page.Body, `"guests"`) {

@@ -34,7 +34,7 @@ func TestEventPublishedBefore(t *testing.T) {
 	}))
 	published, _ := h.Events(200, "POST", "/"+draft.ID+"/publish", "")
 	id := published.Post.ID
-	const script = "<script src=/ghost/lychgate/event.js async blocking=\"render\"></script>\n"
+	const script = "<script src=/ghost/lychgate/event.js?en async blocking=\"render\"></script>\n"
 	head, _ := rawPost(h, id)["codeinjection_head"].(string)
 	if !strings.Contains(head, script) {
 		t.Fatalf("the head is %s, want the script in it", head)

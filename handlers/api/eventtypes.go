@@ -66,11 +66,11 @@ func (s *EventsSite) Declared(ctx context.Context, theme string) (*manifest.Even
 	if err != nil || !IsText(theme) {
 		return nil, nil, err
 	}
-	kept, err := themesOf.Find(ctx, theme)
+	declared, findings, err := themesOf.Events(ctx, theme)
 	if errors.Is(err, themes.ErrNotFound) {
 		return nil, nil, nil
 	}
-	return kept.Events(), kept.Findings, err
+	return declared, findings, err
 }
 
 // NoEventType is the error of an event type that a theme does not have. It says which

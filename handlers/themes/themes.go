@@ -185,12 +185,12 @@ func listEventType(t manifest.EventType, siteSize string) listedEventType {
 }
 
 func (r *request) listEventTypes(ctx context.Context) (api.Response, error) {
-	t, err := r.Find(ctx, r.theme)
+	events, findings, err := r.Events(ctx, r.theme)
 	if err != nil {
 		return api.Response{}, err
 	}
-	response := eventTypes{[]string{}, []listedEventType{}, t.Findings}
-	if events := t.Events(); events != nil {
+	response := eventTypes{[]string{}, []listedEventType{}, findings}
+	if events != nil {
 		response.DefaultTags = events.DefaultTags
 		for _, eventType := range events.Types {
 			response.Types = append(response.Types, listEventType(eventType, r.imageSize))
@@ -231,11 +231,10 @@ func (r *request) validateEvent(ctx context.Context) (api.Response, error) {
 	if err := r.ReadJSON(&event, errNoEvent); err != nil {
 		return api.Response{}, err
 	}
-	t, err := r.Find(ctx, r.theme)
+	events, _, err := r.Events(ctx, r.theme)
 	if err != nil {
 		return api.Response{}, err
 	}
-	events := t.Events()
 	eventType, ok := events.Type(event.Type)
 	if !ok {
 		return api.Response{}, api.NoEventType(event.Type, events)

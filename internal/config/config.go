@@ -8,6 +8,8 @@ package config
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // Config is what the operator configures for the whole edge.
@@ -46,6 +49,11 @@ type Config struct {
 	// Service is what the file name of theme manifests starts with:
 	// `<service>-manifest.yaml`. Default: `lychgate`.
 	Service string `json:"service,omitempty"`
+
+	// FallbackManifest is a file on this machine whose event types all themes have that declare none:
+	// a manifest of any name, or the folder or the zip of a theme that has one. Placeholders are
+	// replaced. It is read when the configuration is loaded. Default: none.
+	FallbackManifest string `json:"fallback_manifest,omitempty"`
 
 	// Sites are the publications, by name. A name has up to 63 letters,
 	// digits, hyphens and underscores; it names the site in metrics and logs. Other
@@ -200,4 +208,33 @@ func (c *Config) ManifestFile() (string, error) {
 		err = In("lychgate", "", &Mistake{Text: literal(err.Error()), Field: "service"})
 	}
 	return name, err
+}
+
+// FallbackEvents reads the event types of themes without a manifest. They are nil if there is no file for them.
+func (c *Config) FallbackEvents(p Placeholders) (declared *manifest.Events, err error) {
+	if c.FallbackManifest == "" {
+		return nil, nil
+	}
+	fileName, err := c.ManifestFile()
+	if err != nil {
+		return nil, err
+	}
+	err = p.Use("fallback_manifest", c.FallbackManifest, func(name string) error {
+		report, err := themes.Read(context.Background(), themes.FromFile(name, fileName))
+		wrong := ""
+		switch {
+		case err != nil:
+			wrong = literal(err.Error()) + "; name a manifest, or the folder or the zip of a theme"
+		case len(report.Findings) > 0:
+			first := report.Findings[0]
+			wrong = literal(fmt.Sprintf("%s:%d: %s: %s", name, first.Line, first.Field, first.Message))
+		case report.Manifest == nil || report.Manifest.Events == nil:
+			wrong = quote(name) + " declares no event types; write them below events"
+		default:
+			declared = report.Manifest.Events
+			return nil
+		}
+		return &Mistake{Option: "fallback_manifest", Text: wrong, Err: err}
+	})
+	return declared, In("lychgate", "", err)
 }

@@ -34,6 +34,7 @@ var jsonExamples = map[string]string{
 	"resolvers":          `["1.1.1.1", "9.9.9.9:53"]`,
 	"store":              `{"kind": "sqlite", "source": "/var/lib/lychgate/lychgate.db"}`,
 	"service":            `"lychgate"`,
+	"fallback_manifest":  `"/etc/caddy/events.yaml"`,
 	"secrets":            `["{env.LYCHGATE_SECRET}"]`,
 	"redis":              `{"url": "redis://127.0.0.1:6379"}`,
 	"redis.url":          `"redis://127.0.0.1:6379"`,

@@ -77,6 +77,9 @@ type Shape struct {
 	// name a field like one that comes with another.
 	Own []string `json:"own,omitempty"`
 
+	// Labels are those of the custom fields that readers are shown, in the order of the manifest.
+	Labels []FieldLabel `json:"labels,omitempty"`
+
 	// Checked is what becomes of the event when staff publish its post on the platform,
 	// "" if its values are not those of an event that can be published, or nobody has checked.
 	Checked Status `json:"checked,omitempty"`
@@ -91,6 +94,12 @@ type Shape struct {
 
 	// Required are those of the fields in a post that have to be filled.
 	Required []string `json:"required,omitempty"`
+}
+
+// FieldLabel is what a custom field is called.
+type FieldLabel struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
 }
 
 // since says what was done with an event that was another one before, "" for nothing that its history

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // public is what readers get of an event (docs/events.md#for-readers-scripts). page is its post; it
@@ -26,6 +27,15 @@ func (e *Event) public(page Post) object {
 		}
 	}
 	public.add("fields", custom)
+	var labels object
+	for _, f := range e.Shape.Labels {
+		if value := custom[f.Key]; manifest.IsFilled(value) && value != false {
+			labels.add(f.Key, f.Label)
+		}
+	}
+	if labels != nil {
+		public.add("labels", labels)
+	}
 	public.add("updated_at", e.UpdatedAt)
 	return public
 }
@@ -96,7 +106,7 @@ func (e *Event) head(of sitePage, address string) string {
 	part := headStart + "\n" + script(`type="application/ld+json"`, linked.object()) + "\n" +
 		script(`type="application/json" `+headID, public) + "\n"
 	if of.script != "" {
-		part += `<script src=` + unquoted.Replace((&url.URL{Path: of.script}).EscapedPath()) + scriptEnd + "</script>\n"
+		part += `<script src=` + unquoted.Replace((&url.URL{Path: of.script}).EscapedPath()) + "?" + of.language + scriptEnd + "</script>\n"
 	}
 	return part + headEnd
 }

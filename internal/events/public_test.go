@@ -174,12 +174,12 @@ func scriptsOf(t *testing.T, head string) map[string]string {
 func TestHeadWithScript(t *testing.T) {
 	e := newEvent(map[string]any{})
 	for _, test := range []struct{ name, path, want string }{
-		{"the usual path", "/ghost/lychgate/event.js", `<script src=/ghost/lychgate/event.js async blocking="render"></script>` + "\n"},
-		{"a path with markup", `/"'><b>&=` + "` /event.js", `<script src=/%22%27%3E%3Cb%3E%26%3D%60%20/event.js async blocking="render"></script>` + "\n"},
+		{"the usual path", "/ghost/lychgate/event.js", `<script src=/ghost/lychgate/event.js?de async blocking="render"></script>` + "\n"},
+		{"a path with markup", `/"'><b>&=` + "` /event.js", `<script src=/%22%27%3E%3Cb%3E%26%3D%60%20/event.js?de async blocking="render"></script>` + "\n"},
 		{"none", "", ""},
 	} {
 		want := strings.TrimSuffix(e.head(sitePage{}, ""), headEnd) + test.want + headEnd
-		if diff := cmp.Diff(want, e.head(sitePage{script: test.path}, "")); diff != "" {
+		if diff := cmp.Diff(want, e.head(sitePage{script: test.path, language: "de"}, "")); diff != "" {
 			t.Errorf("%s: the head (-want +got): %s", test.name, diff)
 		}
 	}

@@ -60,6 +60,9 @@ func (t *Type) shape() Shape {
 		if _, isStandard := StandardField(custom.Key); isStandard {
 			s.Own = append(s.Own, custom.Key)
 		}
+		if custom.Type != "image" {
+			s.Labels = append(s.Labels, FieldLabel{custom.Key, custom.Label})
+		}
 	}
 	return s
 }

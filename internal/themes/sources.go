@@ -27,6 +27,14 @@ func FromRepository(repository *git.Repository, fileName string) Source {
 	}
 }
 
+// FromFile is the source of a theme, or of a manifest alone, on this computer, as [Open] reads it.
+func FromFile(name, fileName string) Source {
+	return func(context.Context) ([]byte, error) {
+		file, err := Open(name, fileName)
+		return file.Text, err
+	}
+}
+
 // FromZip is the source of a theme whose zip went by.
 func FromZip(scanner *ZipScanner) Source {
 	return func(context.Context) ([]byte, error) {

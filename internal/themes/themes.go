@@ -23,6 +23,9 @@ type Service struct {
 	// Repositories are where themes are refreshed from, by theme.
 	Repositories map[string]Source
 
+	// Fallback are the event types of themes that declare none. Nil means none.
+	Fallback *manifest.Events
+
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -42,6 +45,17 @@ func (s *Service) List(ctx context.Context, most int) ([]Summary, error) {
 // Find reads a theme. Errors: ErrNotFound.
 func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
 	return s.Store.Find(ctx, s.Site, theme)
+}
+
+// Events are the event types of a theme, and the findings on its latest manifest. Of a theme that declares none,
+// and whose manifest has no findings, they are those of Fallback. Errors: ErrNotFound.
+func (s *Service) Events(ctx context.Context, theme string) (*manifest.Events, []manifest.Finding, error) {
+	found, err := s.Find(ctx, theme)
+	hasNone := errors.Is(err, ErrNotFound) || err == nil && found.Events() == nil && len(found.Findings) == 0
+	if hasNone && s.Fallback != nil {
+		return s.Fallback, []manifest.Finding{}, nil
+	}
+	return found.Events(), found.Findings, err
 }
 
 // Read tells of the site's themes whether each was ever read. One that is missing was never tried either.

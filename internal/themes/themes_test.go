@@ -143,6 +143,45 @@ func TestLastKnownGoodCopySurvivesFindings(t *testing.T) {
 	}
 }
 
+// A theme that declares no event types has those of the operator. One with a manifest that is wrong has not: its findings
+// say what to do.
+func TestFallbackEvents(t *testing.T) {
+	fallback := manifest.Parse([]byte("manifest_version: 1\nevents: {types: {any: {post_template: custom-any}, other: {post_template: custom-any}}}\n")).Manifest.Events
+	for name, test := range map[string]struct {
+		source   Source // of the theme, nil if it was never seen
+		fallback *manifest.Events
+		types    int
+		err      error
+	}{
+		"not seen":                        {nil, fallback, 2, nil},
+		"not seen, and there are none":    {nil, nil, 0, ErrNotFound},
+		"without manifest":                {failing(ErrNoManifest), fallback, 2, nil},
+		"with a manifest without events":  {file("manifest_version: 1\n"), fallback, 2, nil},
+		"with one that is broken":         {file(broken), fallback, 0, nil},
+		"with event types of its own":     {file(clean("A")), fallback, 1, nil},
+		"with some, and there are others": {file(clean("A")), nil, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, s *Service) {
+				s.Fallback = test.fallback
+				if test.source != nil {
+					if _, err := s.Take(t.Context(), "nightly", test.source); err != nil {
+						t.Fatalf("s.Take: %v", err)
+					}
+				}
+				got, findings, err := s.Events(t.Context(), "nightly")
+				types := 0
+				if got != nil {
+					types = len(got.Types)
+				}
+				if types != test.types || !errors.Is(err, test.err) || err == nil && findings == nil {
+					t.Errorf("%d types, %v, %v, want %d, %v", types, findings, err, test.types, test.err)
+				}
+			})
+		})
+	}
+}
+
 // What is stored is what was parsed, in its order; sites and themes are apart.
 func TestStoreKeepsWhatWasParsed(t *testing.T) {
 	each(t, func(t *testing.T, s *Service) {

@@ -30,6 +30,8 @@ export interface PublicEvent {
 	access: 'anyone' | 'free' | 'paid' | '';
 	/** The custom fields that are filled, by their keys. */
 	fields: Record<string, string | number | boolean>;
+	/** What the custom fields are called that the page shows, in their order. Missing if there are none. */
+	labels?: Record<string, string>;
 	updated_at: string;
 	/** Not in the page itself. */
 	slug?: string;
@@ -72,6 +74,6 @@ export interface LychgateEventElement extends HTMLElement {
 }
 
 declare global {
-	interface HTMLElementTagNameMap { 'lychgate-event': LychgateEventElement }
+	interface HTMLElementTagNameMap { 'lychgate-event': LychgateEventElement; 'lychgate-events': HTMLElement }
 	interface HTMLElementEventMap { 'statechange': CustomEvent<null> }
 }

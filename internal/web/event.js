@@ -4,57 +4,43 @@
 	if (customElements.get(tag)) return;
 
 	// The edge writes what the site has.
-	const site = {events: '/ghost/lychgate/events', registration: true, button: ''};
+	const site = {events: '/ghost/lychgate/events', registration: true, fields: true, button: '', language: ''};
 
 	// Of each language, in the order of names.
-	const names = 'again calendar starts online cancelled file'.split(' ');
+	const names = 'again calendar online cancelled'.split(' ');
 	const phrases = {
 		__proto__: null,
-		ar: 'لا توجد إجابة بعد. سنحاول مجددًا…|إضافة إلى التقويم|يبدأ *|المشاركة عبر الإنترنت|أُلغيت هذه الفعالية.|ملف تقويم',
-		cs: 'Zatím bez odpovědi. Zkoušíme to znovu…|Přidat do kalendáře|Začíná *|Připojit se online|Tato akce je zrušena.|Soubor kalendáře',
-		da: 'Intet svar endnu. Prøver igen…|Føj til kalender|Starter *|Deltag online|Arrangementet er aflyst.|Kalenderfil',
-		de: 'Noch keine Antwort. Neuer Versuch …|In den Kalender|Beginnt *|Online teilnehmen|Diese Veranstaltung ist abgesagt.|Kalenderdatei',
-		en: 'No response yet. Trying again…|Add to calendar|Starts *|Join online|This event is cancelled.|Calendar file',
-		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Empieza *|Participar en línea|Este evento está cancelado.|Archivo de calendario',
-		fi: 'Ei vielä vastausta. Yritetään uudelleen…|Lisää kalenteriin|Alkaa *|Osallistu verkossa|Tapahtuma on peruttu.|Kalenteritiedosto',
-		fr: 'Pas encore de réponse. Nouvel essai…|Ajouter au calendrier|Commence *|Participer en ligne|Cet événement est annulé.|Fichier de calendrier',
-		he: 'אין תשובה עדיין. מנסים שוב…|הוספה ליומן|מתחיל *|הצטרפות מקוונת|האירוע בוטל.|קובץ יומן',
-		it: 'Ancora nessuna risposta. Nuovo tentativo…|Aggiungi al calendario|Inizia *|Partecipa online|Questo evento è annullato.|File di calendario',
-		ja: 'まだ応答がありません。再試行しています…|カレンダーに追加|開始: *|オンラインで参加|このイベントは中止になりました。|カレンダーファイル',
-		ko: '아직 응답이 없습니다. 다시 시도하는 중…|캘린더에 추가|시작: *|온라인으로 참여|이 행사는 취소되었습니다.|캘린더 파일',
-		nb: 'Ikke noe svar ennå. Prøver igjen…|Legg til i kalender|Starter *|Delta på nett|Arrangementet er avlyst.|Kalenderfil',
-		nl: 'Nog geen antwoord. Nieuwe poging…|Toevoegen aan agenda|Begint *|Online deelnemen|Dit evenement is geannuleerd.|Agendabestand',
-		pl: 'Brak odpowiedzi. Próbujemy ponownie…|Dodaj do kalendarza|Początek *|Dołącz online|To wydarzenie jest odwołane.|Plik kalendarza',
-		pt: 'Ainda sem resposta. A tentar de novo…|Adicionar ao calendário|Começa *|Participar online|Este evento foi cancelado.|Ficheiro de calendário',
-		ru: 'Пока нет ответа. Пробуем ещё раз…|Добавить в календарь|Начало *|Участвовать онлайн|Мероприятие отменено.|Файл календаря',
-		sv: 'Inget svar än. Försöker igen…|Lägg till i kalendern|Börjar *|Delta online|Evenemanget är inställt.|Kalenderfil',
-		tr: 'Henüz yanıt yok. Yeniden deneniyor…|Takvime ekle|Başlangıç: *|Çevrim içi katıl|Bu etkinlik iptal edildi.|Takvim dosyası',
-		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Початок *|Приєднатися онлайн|Захід скасовано.|Файл календаря',
-		zh: '尚无响应，正在重试…|添加到日历|*开始|在线参加|此活动已取消。|日历文件',
+		ar: 'لا توجد إجابة بعد. سنحاول مجددًا…|إضافة إلى التقويم|المشاركة عبر الإنترنت|أُلغيت هذه الفعالية.',
+		cs: 'Zatím bez odpovědi. Zkoušíme to znovu…|Přidat do kalendáře|Připojit se online|Tato akce je zrušena.',
+		da: 'Intet svar endnu. Prøver igen…|Føj til kalender|Deltag online|Arrangementet er aflyst.',
+		de: 'Noch keine Antwort. Neuer Versuch …|In den Kalender|Online teilnehmen|Diese Veranstaltung ist abgesagt.',
+		en: 'No response yet. Trying again…|Add to calendar|Join online|This event is cancelled.',
+		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Participar en línea|Este evento está cancelado.',
+		fi: 'Ei vielä vastausta. Yritetään uudelleen…|Lisää kalenteriin|Osallistu verkossa|Tapahtuma on peruttu.',
+		fr: 'Pas encore de réponse. Nouvel essai…|Ajouter au calendrier|Participer en ligne|Cet événement est annulé.',
+		he: 'אין תשובה עדיין. מנסים שוב…|הוספה ליומן|הצטרפות מקוונת|האירוע בוטל.',
+		it: 'Ancora nessuna risposta. Nuovo tentativo…|Aggiungi al calendario|Partecipa online|Questo evento è annullato.',
+		ja: 'まだ応答がありません。再試行しています…|カレンダーに追加|オンラインで参加|このイベントは中止になりました。',
+		ko: '아직 응답이 없습니다. 다시 시도하는 중…|캘린더에 추가|온라인으로 참여|이 행사는 취소되었습니다.',
+		nb: 'Ikke noe svar ennå. Prøver igjen…|Legg til i kalender|Delta på nett|Arrangementet er avlyst.',
+		nl: 'Nog geen antwoord. Nieuwe poging…|Toevoegen aan agenda|Online deelnemen|Dit evenement is geannuleerd.',
+		pl: 'Brak odpowiedzi. Próbujemy ponownie…|Dodaj do kalendarza|Dołącz online|To wydarzenie jest odwołane.',
+		pt: 'Ainda sem resposta. A tentar de novo…|Adicionar ao calendário|Participar online|Este evento foi cancelado.',
+		ru: 'Пока нет ответа. Пробуем ещё раз…|Добавить в календарь|Участвовать онлайн|Мероприятие отменено.',
+		sv: 'Inget svar än. Försöker igen…|Lägg till i kalendern|Delta online|Evenemanget är inställt.',
+		tr: 'Henüz yanıt yok. Yeniden deneniyor…|Takvime ekle|Çevrim içi katıl|Bu etkinlik iptal edildi.',
+		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Приєднатися онлайн|Захід скасовано.',
+		zh: '尚无响应，正在重试…|添加到日历|在线参加|此活动已取消。',
 	};
 	phrases.no = phrases.nb;
 
-	// Some themes write one that Intl does not take, such as en-US.UTF-8; its first part may be one.
-	const languages = [document.documentElement.lang, navigator.language].flatMap(lang => [lang.replace('_', '-'), lang.split(/[-_]/)[0]]);
-	const language = languages.find(lang => {
-		try {
-			return Intl.getCanonicalLocales(lang)[0] && phrases[lang.toLowerCase().split('-')[0]];
-		} catch {}
-	}) || 'en';
-	const texts = phrases[language.toLowerCase().split('-')[0]].split('|');
-	const say = (name, value) => texts[names.indexOf(name)].replace('*', () => value);
+	// Pages in another language than the publication's have the script of all languages.
+	if (site.language && !phrases[document.documentElement.lang.toLowerCase().split(/[-_]/)[0]]) {
+		import('./event.js');
+		return;
+	}
 
-	const zoneHere = Intl.DateTimeFormat().resolvedOptions().timeZone;
-	const isLink = text => /^https?:\/\//i.test(text);
-
-	// The moments of an event, or its first and its last day.
-	const momentsOf = ({all_day, start, end, event_time_end: clock}) => {
-		if (!start) return [];
-		const to = new Date(end || start);
-		// The end of a day is the last minute of it.
-		if (end && (all_day || !clock)) to.setTime(to - (all_day ? 864e5 : 6e4));
-		return [new Date(start), to];
-	};
+	// common.js
 
 	function when(event, timeZone) {
 		const [from, to] = momentsOf(event);
@@ -75,7 +61,15 @@
 		const minutes = Math.ceil((momentsOf(event)[0] - Date.now()) / 6e4);
 		if (event.all_day || !(minutes > 0 && minutes <= 1440)) return '';
 		const format = new Intl.RelativeTimeFormat(language);
-		return say('starts', minutes > 99 ? format.format(Math.round(minutes / 60), 'hour') : format.format(minutes, 'minute'));
+		return minutes > 99 ? format.format(Math.round(minutes / 60), 'hour') : format.format(minutes, 'minute');
+	}
+
+	// The value of a custom field.
+	function shown(value) {
+		if (value === true) return '✓';
+		if (isLink(value)) return linkTo(value, value.replace(/^.*?:../, ''));
+		if (/^\d{4}-\d\d-\d\d$/.test(value)) return new Date(value).toLocaleDateString(language, {dateStyle: 'full', timeZone: 'UTC'});
+		return value.toLocaleString(language);
 	}
 
 	function calendarsOf(event, url) {
@@ -106,7 +100,7 @@
 	border: var(--lychgate-event-border, 1px solid #8886); border-radius: var(--lychgate-event-radius, .5em);
 	background: var(--lychgate-event-background, none); overflow-wrap: anywhere;
 }
-p, ul { margin: 0; padding: 0; list-style: none }
+p, ul, dl, dd { margin: 0; padding: 0; list-style: none }
 small { display: block; font-size: .9em }
 [part=cancelled] { font-weight: 700; font-size: 1.15em }
 [part=when], [part=countdown] { font-weight: 600 }
@@ -116,7 +110,12 @@ a { text-decoration: underline; display: inline-block; padding-block: .3em }
 summary { cursor: pointer; padding-block: .4em; text-decoration: underline }
 ul { display: flex; flex-wrap: wrap; gap: 0 1.5em }
 li a { padding-block: .4em }
-[part=message], [part=place] { unicode-bidi: plaintext }
+[part=message], [part=place], dd { unicode-bidi: plaintext }
+dl { display: grid; gap: .4em }
+dl:empty { display: none }
+dt { font-size: .9em; font-weight: 600 }
+dd { white-space: pre-line }
+[part=name] { font-weight: 700; font-size: 1.15em }
 [part=places], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
 [part=registration][data-reserved] { min-height: 7.4em }
@@ -133,14 +132,6 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 :focus-visible { outline: 2px solid; outline-offset: 2px }
 [tabindex]:focus { outline: none }
 @media print { [part=registration], [part=calendar] { display: none } }`);
-
-	// Makes an element of a list: its name, its properties, what is in it.
-	function make(name, properties, ...content) {
-		const element = Object.assign(document.createElement(name), properties);
-		element.append(...content.filter(Boolean));
-		return element;
-	}
-	const linkTo = (href, text, part) => make('a', {href, part, target: '_blank', rel: 'noopener noreferrer'}, text);
 
 	const all = new Set(); // elements on the page
 	let own;
@@ -166,6 +157,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		constructor() {
 			super();
 			this.attachShadow({mode: 'open'}).adoptedStyleSheets = [style];
+			this.shadowRoot.append(make('slot')); // until it is drawn
 			this.#registration.append(this.#message, this.#controls);
 		}
 
@@ -181,19 +173,19 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 
 		get #takesPart() { return site.registration && !!this.#event.access; }
 
-		connectedCallback() {
+		async connectedCallback() {
 			all.add(this);
 			place();
 			if (this.dataset.sum && this.hidden) return;
+			const name = this.getAttribute('event');
 			try {
-				this.#event = JSON.parse(document.getElementById(tag).textContent);
-			} catch {
-				return; // no page of an event
-			}
+				this.#event = name ? await (await fetch(`${site.events}/${encodeURIComponent(name)}`)).json() : JSON.parse(document.getElementById(tag).textContent);
+			} catch {}
+			if (!this.#event.id || !this.isConnected) return; // no page of an event
 			this.#draw();
 			this.#tick();
 			if (this.#takesPart) {
-				const token = new URL(location).searchParams.get(parameter);
+				const token = name ? '' : new URL(location).searchParams.get(parameter);
 				this.#tell();
 				/^[\w-]{1,99}$/.test(token ?? '') ? this.#ask('PUT', {token}) : this.#ask('GET');
 			}
@@ -271,7 +263,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			// A retry leaves the reader where they are, unless that is gone.
 			if (method !== 'GET' && !isRetry && !body?.token || focused && !this.shadowRoot.activeElement) this.#message.focus();
 			if (told?.state && method !== 'GET') {
-				for (const other of all) if (other !== this) other.#hear(told);
+				for (const other of all) if (other !== this && other.#event.id === this.#event.id) other.#hear(told);
 			}
 			if (told?.state && body?.token) this.#forgetToken();
 			return !!told?.state && status > 199 && status < 300;
@@ -299,10 +291,13 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.shadowRoot.replaceChildren(make('div', {part: 'event'},
 				event.status === 'cancelled' && make('p', {part: 'cancelled'}, say('cancelled')),
 				slot('before'),
+				event.url && slot('name', make('a', {href: event.url, part: 'name'}, event.name)),
 				slot('when', (here || there) && make('p', {part: 'when'}, here && make('span', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
 					differ && there && make('small', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
 				slot('place', place && make('p', {part: 'place'}, linkTo(isLink(place) ? place : map.replace('*', encodeURIComponent(place)), place, 'map'))),
 				slot('online', isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
+				site.fields && slot('fields', make('dl', {part: 'fields'}, ...Object.entries(event.labels ?? {}).map(([key, label]) =>
+					make('div', {part: 'field'}, make('dt', {part: 'field-label'}, label), make('dd', {part: 'field-value'}, shown(event.fields[key])))))),
 				this.#takesPart && slot('registration', this.#registration),
 				from && event.status !== 'cancelled' && slot('calendar', make('details', {part: 'calendar'}, make('summary', {part: 'calendar-title'}, say('calendar')), this.#links)),
 				slot('after')));
@@ -312,7 +307,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		// A reader who is registered has other calendar links, which have the online link.
 		#link() {
 			const {ics, google, outlook, yahoo} = this.state.calendars;
-			ics && this.#links.replaceChildren(...[[ics, say('file')], [google, 'Google'], [outlook, 'Outlook'], [yahoo, 'Yahoo']]
+			ics && this.#links.replaceChildren(...[[ics, 'iCal'], [google, 'Google'], [outlook, 'Outlook'], [yahoo, 'Yahoo']]
 				.map(([url, text]) => make('li', {}, url === ics ? make('a', {href: url, part: 'calendar-link', download: ''}, text) : linkTo(url, text, 'calendar-link'))));
 		}
 
@@ -369,7 +364,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 	// A theme that has a place for it has no other in the text, where the edge has put one. A theme that has none gets
 	// it before the text of the post, as soon as that is there.
 	function place() {
-		const others = [...all].filter(element => element !== own);
+		const others = [...all].filter(element => element !== own && !element.getAttribute('event'));
 		for (const element of others) if (element.dataset.sum) element.hidden = others.some(({dataset}) => !dataset.sum);
 		if (others[0]) return own?.remove();
 		if (own || !document.getElementById(tag)) return;

@@ -5,15 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
+	"regexp"
+	"slices"
 	"time"
 )
 
 // This file finds and changes the card of an event in the text of a post, which is Lexical's
 // (docs/events.md#in-the-posts-text), and leaves all else of the text as it is, byte for byte.
 
-// cardElement begins the element of an event's card, ours or one of staff's.
-const cardElement = "<lychgate-event"
+// cardElement begins the element of an event's card, ours or one of staff's, and otherEvent is in one that is of another
+// event.
+var (
+	cardElement = regexp.MustCompile(`<lychgate-event(?:\s[^<>]*)?>`)
+	otherEvent  = regexp.MustCompile(`\sevent\s*=`)
+)
+
+func hasCard(html string) bool {
+	return slices.ContainsFunc(cardElement.FindAllString(html, -1), func(tag string) bool { return !otherEvent.MatchString(tag) })
+}
 
 // A text is made of these. Ghost's editor does not open one without a node.
 const (
@@ -74,7 +83,7 @@ func cardIn(text string) (card textCard, ok bool) {
 		value, isObject := find(all, node, "html")
 		kind, _ := find(all, node, "type")
 		if !isObject || value.isNone() || kind.isNone() || string(all[kind.begin:kind.end]) != `"html"` ||
-			json.Unmarshal(all[value.begin:value.end], &html) != nil || !strings.Contains(html, cardElement) {
+			json.Unmarshal(all[value.begin:value.end], &html) != nil || !hasCard(html) {
 			continue
 		}
 		card.html, card.value, card.node = html, value, node

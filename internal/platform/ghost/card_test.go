@@ -28,6 +28,7 @@ func cardNode(html string) string {
 func TestCardOfAText(t *testing.T) {
 	const one, two, other = `<lychgate-event data-sum="1"><p>A & "B"</p></lychgate-event>`, "<lychgate-event>two</lychgate-event>", `{"type":"html","html":"<p></p>"}`
 	const words, image = `{"type":"paragraph","children":[{"text":"<lychgate-event> in words"}]}`, `{"type":"image","html":"<lychgate-event>"}`
+	const list, another = "<lychgate-events limit=3></lychgate-events>", `<lychgate-event event="harbour"></lychgate-event>`
 	added, _ := json.Marshal(two)
 	first := `{"type":"html","version":1,"html":` + string(added) + `}`
 	for name, test := range map[string]struct {
@@ -38,6 +39,7 @@ func TestCardOfAText(t *testing.T) {
 		"none beside others":                   {nodesOf(words, image, other), "", two, strings.Replace(nodesOf(words, image, other), "[", "["+first+",", 1)},
 		"where it was moved":                   {nodesOf(words, other, cardNode(one), image), one, two, strings.Replace(nodesOf(words, other, cardNode(one), image), cardNode(one), cardNode(two), 1)},
 		"the first of two":                     {nodesOf(cardNode(one), cardNode(one)), one, two, nodesOf(cardNode(two), cardNode(one))},
+		"beside a list and another event":      {nodesOf(cardNode(list), cardNode(another), cardNode(one)), one, two, nodesOf(cardNode(list), cardNode(another), cardNode(two))},
 		"the same":                             {nodesOf(cardNode(two)), two, two, nodesOf(cardNode(two))},
 		"deleted from the end":                 {nodesOf(words, cardNode(one)), one, "", nodesOf(words)},
 		"deleted from the start":               {nodesOf(cardNode(one), words), one, "", strings.Replace(nodesOf(words), "[", "[ ", 1)},
@@ -68,7 +70,7 @@ func FuzzCardOfAText(f *testing.F) {
 		f.Add(text, "<lychgate-event>\u2028</lychgate-event>")
 	}
 	f.Fuzz(func(t *testing.T, text, html string) {
-		html = strings.ToValidUTF8(html, "") + cardElement
+		html = strings.ToValidUTF8(html, "") + "<lychgate-event>"
 		had, ok := cardIn(text)
 		changed := withCard(text, html)
 		if !ok {
