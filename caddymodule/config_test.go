@@ -28,7 +28,7 @@ func TestConfigMistakes(t *testing.T) {
 		want     []string
 	}{
 		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
-		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are admin_token, redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
+		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are admin_token, fallback_manifest, redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
 		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
 		{name: "no resolver", lychgate: "resolvers", want: []string{"lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53", "Caddyfile:3"}},

@@ -51,7 +51,7 @@ var caddyfileMistakes = []struct {
 	serve    string // in the server block
 	want     string
 }{
-	{name: "app: unknown option", lychgate: "resolver 1.1.1.1", serve: "inbox_provider", want: `lychgate has no option "resolver": known are admin_token, redis, resolvers, secret, service, site, store, at Caddyfile:3`},
+	{name: "app: unknown option", lychgate: "resolver 1.1.1.1", serve: "inbox_provider", want: `lychgate has no option "resolver": known are admin_token, fallback_manifest, redis, resolvers, secret, service, site, store, at Caddyfile:3`},
 	{name: "app: option of a site", lychgate: "hosts a.example", serve: "inbox_provider", want: `lychgate has no option "hosts": it belongs into the block of site, at Caddyfile:3`},
 	{name: "app: resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", serve: "inbox_provider", want: `lychgate: resolvers "dns.google" is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53, at Caddyfile:3`},
 	{name: "app: no resolver", lychgate: "resolvers", serve: "inbox_provider", want: "lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53, at Caddyfile:3"},

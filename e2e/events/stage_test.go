@@ -14,6 +14,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/e2e/harness"
+	eventhandlers "github.com/lychgate/caddy-lychgate/handlers/events"
 	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
@@ -28,8 +29,11 @@ type stage struct {
 	mu        sync.Mutex
 	html      string
 	css       string
-	responses []response // the last one is repeated
+	responses []response // about the reader; the last one is repeated
 	asked     []string
+
+	events map[string]map[string]any // other events, by their slugs
+	lists  []response                // of events; the last one is repeated
 }
 
 // response is what the server says of the reader.
@@ -54,12 +58,15 @@ func newStage(t *testing.T, registration bool, responses ...response) *stage {
 	t.Helper()
 	harness.NeedBrowser(t)
 	s := &stage{t: t, responses: responses}
-	script := web.EventScript(web.EventOptions{Events: "/ghost/lychgate/events", Registration: registration})
+	page := &eventhandlers.Page{Path: "/ghost/lychgate/events"}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/ghost/lychgate/event.js", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
-		w.Write(script)
-	})
+	for _, script := range []string{page.Script(), page.Lists()} {
+		mux.HandleFunc(script, func(w http.ResponseWriter, r *http.Request) {
+			page.Serve(w, r, web.EventOptions{Registration: registration, Fields: true})
+		})
+	}
+	mux.HandleFunc(page.Path, s.list)
+	mux.HandleFunc(page.Path+"/{slug}", s.event)
 	mux.HandleFunc("/ghost/lychgate/events/{id}/registration", s.register)
 	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
@@ -84,6 +91,29 @@ func newStage(t *testing.T, registration bool, responses ...response) *stage {
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s
+}
+
+func (s *stage) event(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	event, ok := s.events[r.PathValue("slug")]
+	if !ok {
+		http.Error(w, `{"message": "There is no event at this address."}`, http.StatusNotFound)
+		return
+	}
+	json.NewEncoder(w).Encode(event)
+}
+
+func (s *stage) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, "list "+r.URL.RawQuery)
+	a := s.lists[0]
+	if len(s.lists) > 1 {
+		s.lists = s.lists[1:]
+	}
+	w.WriteHeader(a.status)
+	json.NewEncoder(w).Encode(a.body)
 }
 
 func (s *stage) register(w http.ResponseWriter, r *http.Request) {
@@ -122,10 +152,15 @@ func party(more map[string]any) map[string]any {
 	return values
 }
 
-// page puts an event on the stage, in a theme whose body is given, with * for where the text is.
+// page puts an event on the stage, in a theme whose body is given.
 func (s *stage) page(lang string, event map[string]any, css, body string) {
 	s.t.Helper()
 	text, err := json.Marshal(event)
+	s.home(lang, css, fmt.Sprintf(`<script type="application/json" id="lychgate-event">%s</script><script src="/ghost/lychgate/event.js?en" async blocking="render"></script>`, must(s.t, text, err)), body)
+}
+
+// home puts a page on the stage that is of no event.
+func (s *stage) home(lang, css, head, body string) {
 	dir := "ltr"
 	if lang == "ar" || lang == "he" {
 		dir = "rtl"
@@ -134,8 +169,7 @@ func (s *stage) page(lang string, event map[string]any, css, body string) {
 	defer s.mu.Unlock()
 	s.css = css
 	s.html = fmt.Sprintf(`<!doctype html><html lang="%s" dir="%s"><head><title>Party</title><meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/theme.css">
-		<script type="application/json" id="lychgate-event">%s</script><script src="/ghost/lychgate/event.js" async blocking="render"></script></head><body>%s</body></html>`,
-		lang, dir, must(s.t, text, err), body)
+		%s</head><body>%s</body></html>`, lang, dir, head, body)
 }
 
 const plainTheme = `<main><article><h1>Party</h1><section class="gh-content"><p>The text of the post. It goes on for a while, so that it has some lines of its own below what is drawn above it.</p></section></article></main>`

@@ -65,7 +65,7 @@
 	style.replaceSync(`
 :host { display: block; margin-block: 0 1.5em; font-size: max(1em, 16px); line-height: 1.35; text-align: start; container-type: inline-size }
 :host([hidden]), [hidden] { display: none !important }
-ul { display: grid; gap: 1em; align-content: start; margin: 0; padding: 0; list-style: none }
+ul { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1em; align-content: start; margin: 0; padding: 0; list-style: none }
 li { display: flex; gap: 1em; align-items: center; min-height: 5.35em; overflow-wrap: anywhere }
 img { flex: none; width: 7.15em; height: 5.35em; object-fit: cover; border-radius: var(--lychgate-event-radius, .5em) }
 div { min-width: 0 }
@@ -75,13 +75,13 @@ a { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; o
 a:hover { text-decoration: underline }
 b { margin-inline-end: .5em }
 button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1px solid; border-radius: var(--lychgate-event-radius, .5em); background: none; color: inherit; font: inherit; cursor: pointer }
-button:disabled { opacity: .6; cursor: default }
 :focus-visible { outline: 2px solid; outline-offset: 2px }
 @container (max-width: 25em) { img { display: none } }`);
 
 	class LychgateEvents extends HTMLElement {
 		static observedAttributes = ['type', 'limit', 'past'];
 
+		#theirs = make('slot', {onslotchange: () => this.#list.hidden = !this.#theirs.hidden && this.#theirs.assignedElements().length > 0});
 		#list = make('ul', {part: 'list', role: 'list'});
 		#more = make('button', {part: 'more', type: 'button', onclick: () => this.#ask()}, say('more'));
 		#next;
@@ -91,10 +91,11 @@ button:disabled { opacity: .6; cursor: default }
 		constructor() {
 			super();
 			this.attachShadow({mode: 'open'}).adoptedStyleSheets = [style];
+			this.shadowRoot.append(this.#theirs, this.#list, this.#more);
 		}
 
 		connectedCallback() { this.#begin(); }
-		attributeChangedCallback() { this.isConnected && this.#begin(); }
+		attributeChangedCallback() { this.#asked && this.isConnected && this.#begin(); }
 
 		disconnectedCallback() {
 			this.#asked++;
@@ -106,8 +107,6 @@ button:disabled { opacity: .6; cursor: default }
 		// The place of all that may come is there from the start, so that nothing moves when it comes. A list that the page
 		// has in the element stands there until then.
 		#begin() {
-			const theirs = this.querySelector(':scope > :not([slot])');
-			this.shadowRoot.replaceChildren(...(theirs ? [make('slot')] : [this.#list, this.#more]));
 			this.#list.style.minHeight = `calc(${this.#limit} * 6.35em - 1em)`;
 			this.#list.replaceChildren();
 			this.#more.hidden = !this.hasAttribute('more');
@@ -120,7 +119,6 @@ button:disabled { opacity: .6; cursor: default }
 		async #ask(tries = 0) {
 			const asked = ++this.#asked, type = this.getAttribute('type');
 			clearTimeout(this.#timer);
-			this.#more.disabled = true;
 			let status = 0, told;
 			try {
 				const query = new URLSearchParams({limit: this.#limit, from: this.#next, ...(type && {type}), ...(this.hasAttribute('past') && {past: ''})});
@@ -129,16 +127,14 @@ button:disabled { opacity: .6; cursor: default }
 				told = await response.json();
 			} catch {}
 			if (asked !== this.#asked) return; // by a later question
-			this.#more.disabled = false;
 			if (told?.events) this.#draw(told);
 			else if (!status || status > 428) this.#timer = setTimeout(() => this.#ask(tries + 1), Math.min(5 * 2 ** tries, 60) * 1e3 * (1 + Math.random() / 4));
 		}
 
 		#draw({events, next}) {
-			if (!this.#list.isConnected) {
-				this.#list.style.minHeight = this.offsetHeight + 'px';
-				this.shadowRoot.replaceChildren(this.#list, this.#more);
-			}
+			if (this.#list.hidden) this.#list.style.minHeight = this.offsetHeight + 'px';
+			this.#theirs.hidden = true;
+			this.#list.hidden = false;
 			const isFocused = this.shadowRoot.activeElement === this.#more;
 			const items = events.map(event => make('li', {part: 'item'},
 				isLink(event.feature_image) && picture(event.feature_image),
