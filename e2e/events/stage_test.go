@@ -3,6 +3,8 @@ package events
 import (
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"maps"
 	"net/http"
@@ -85,6 +87,11 @@ func newStage(t *testing.T, registration bool, responses ...response) *stage {
 		w.Header().Set("Content-Type", "text/javascript")
 		io.WriteString(w, "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({timeZone: 'Etc/Nowhere'})")
 	})
+	for _, picture := range []string{"size/w300/2031/small", "2031/small", "2031/large"} {
+		mux.HandleFunc("/content/images/"+picture+".png", func(w http.ResponseWriter, _ *http.Request) {
+			png.Encode(w, image.NewRGBA(image.Rect(0, 0, 300, 200)))
+		})
+	}
 	mux.HandleFunc("/axe.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, filepath.Join(installed(t), "axe-core", "axe.min.js"))
 	})

@@ -57,7 +57,7 @@
 	function picture(address) {
 		const small = address.replace(/\/content\/images\/(?!size\/)/, '/content/images/size/w300/');
 		const image = make('img', {part: 'image', src: small, alt: '', loading: 'lazy'});
-		image.onerror = () => small !== address && image.src !== address ? image.src = address : image.remove();
+		image.onerror = () => image.getAttribute('src') === address ? image.style.visibility = 'hidden' : image.src = address;
 		return image;
 	}
 
@@ -70,10 +70,9 @@ li { display: flex; gap: 1em; align-items: center; min-height: 5.35em; overflow-
 img { flex: none; width: 7.15em; height: 5.35em; object-fit: cover; border-radius: var(--lychgate-event-radius, .5em) }
 div { min-width: 0 }
 p { margin: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .9em }
-p, a { unicode-bidi: plaintext }
 a { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; color: inherit; font-weight: 700; text-decoration: none }
 a:hover { text-decoration: underline }
-b { margin-inline-end: .5em }
+b { margin-inline-end: .25em }
 button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1px solid; border-radius: var(--lychgate-event-radius, .5em); background: none; color: inherit; font: inherit; cursor: pointer }
 :focus-visible { outline: 2px solid; outline-offset: 2px }
 @container (max-width: 25em) { img { display: none } }`);
@@ -139,9 +138,9 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 			const items = events.map(event => make('li', {part: 'item'},
 				isLink(event.feature_image) && picture(event.feature_image),
 				make('div', {},
-					make('a', {part: 'name', href: event.url}, event.name),
-					make('p', {part: 'when'}, event.status === 'cancelled' && make('b', {part: 'cancelled'}, say('cancelled')), when(event)),
-					!isLink(event.location) && make('p', {part: 'place'}, event.location))));
+					make('a', {part: 'name', href: event.url}, make('bdi', {}, event.name)),
+					make('p', {part: 'when'}, event.status === 'cancelled' && make('b', {part: 'cancelled'}, say('cancelled')), ' ', when(event)),
+					!isLink(event.location) && make('p', {part: 'place'}, make('bdi', {}, event.location)))));
 			this.#list.append(...items);
 			if (!this.#list.firstChild && !this.hasAttribute('past')) this.#list.append(make('li', {}, make('slot', {name: 'none'}, make('span', {part: 'none'}, say('none')))));
 			this.#more.style.visibility = next === null ? 'hidden' : '';
