@@ -29,12 +29,16 @@ const (
 	// themeFolder is the example.
 	themeFolder = "../../examples/events-theme"
 	themeName   = "lychgate-events"
+
+	// anyTheme is what needs no theme of ours.
+	anyTheme = "../../examples/events-any-theme"
 )
 
 const caddyfile = `{
 	{{global}}
 	lychgate {
 		store sqlite {{store}}
+		fallback_manifest {{fallback}}
 		site daily {
 			hosts localhost
 			platform ghost {{ghost}} {
@@ -87,9 +91,10 @@ func newSite(t *testing.T, path string) *site {
 		ghost: ghosttest.New(t), client: &http.Client{Jar: must(t, jar, err)},
 	}
 	t.Setenv("LYCHGATE_GHOST_URL", s.base)
+	fallback, err := filepath.Abs(filepath.Join(anyTheme, "events.yaml"))
 	s.ghost.Start()
 	caddytest.New(t, caddyfile, caddytest.Values{
-		"port": port, "path": path, "store": s.store, "ghost": s.ghost.URL, "key": s.ghost.Key,
+		"port": port, "path": path, "store": s.store, "fallback": must(t, fallback, err), "ghost": s.ghost.URL, "key": s.ghost.Key,
 		"upstream": strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
 	})
 	s.signIn()
@@ -254,6 +259,7 @@ const helpers = `
 	const seen = element => !!element && element.checkVisibility({visibilityProperty: true, opacityProperty: true});
 	const text = element => seen(element) ? element.innerText.replaceAll(/[^\S\n]+/g, ' ').replaceAll(' at ', ', ').trim() : null;
 	const find = (selector, within = document) => within.querySelector(selector);
+	const shownIn = list => [...list.shadowRoot.querySelectorAll('[part~=item]')].map(item => [...item.querySelectorAll('a, p')].map(text).filter(Boolean));
 	const message = () => text([...document.querySelectorAll('.message')].find(seen) ?? find('lychgate-event:not(script)')?.shadowRoot.querySelector('[part=message]'));
 	const rows = () => Object.fromEntries([...document.querySelectorAll('.facts dl > div')].filter(seen)
 		.map(row => [text(find('dt', row)), text(find('dd', row))]));

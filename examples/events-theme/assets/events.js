@@ -146,38 +146,6 @@
         }
     };
 
-    const card = event => {
-        const item = document.createElement('li');
-        const article = item.appendChild(document.createElement('article'));
-        article.className = 'card';
-        article.append(picture(event.feature_image));
-        const a = article.appendChild(document.createElement('h3')).appendChild(document.createElement('a'));
-        a.href = event.url;
-        a.textContent = event.name;
-        const lines = [event.status === 'cancelled' ? 'Cancelled' : '', when(event, zoneOf(event)), event.location, event.description];
-        for (const line of lines.filter(Boolean)) {
-            article.appendChild(document.createElement('p')).textContent = line;
-        }
-        return item;
-    };
-
-    const showList = async (section, from) => {
-        const response = await fetch(`${section.dataset.upcoming}?limit=6&from=${from}`);
-        if (!response.ok) {
-            return; // what the server has written stays
-        }
-        const {events, next} = await response.json();
-        const list = section.querySelector('ul');
-        if (from === 0) {
-            list.replaceChildren();
-            section.querySelector('[data-none]').hidden = events.length > 0;
-        }
-        list.append(...events.map(card));
-        const more = section.querySelector('[data-more]');
-        more.hidden = next === null;
-        more.onclick = () => showList(section, next);
-    };
-
     const facts = document.querySelector('[data-event]');
     const content = document.querySelector('script#lychgate-event')?.textContent;
     if (facts && content) {
@@ -185,8 +153,5 @@
     }
     for (const section of document.querySelectorAll('[data-register]')) {
         takeRegistrations(section);
-    }
-    for (const section of document.querySelectorAll('[data-upcoming]')) {
-        showList(section, 0).catch(() => {});
     }
 })();
