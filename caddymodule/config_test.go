@@ -234,12 +234,12 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 	if err != nil {
 		t.Fatalf("filepath.Glob: %v", err)
 	}
-	files = append(files, "../README.md", "../Caddyfile.example", "../examples/fleet/Caddyfile")
+	files = append(files, "../README.md", "../Caddyfile.example", "../examples/fleet/Caddyfile", "../examples/events-any-theme/README.md")
 	authority := filepath.Join(t.TempDir(), "ghost-ca.pem")
 	if err := os.WriteFile(authority, nil, 0o600); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
-	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority, "/var/log/caddy/audit.log", filepath.Join(t.TempDir(), "audit.log"))
+	onThisMachine := strings.NewReplacer("/etc/caddy/ghost-ca.pem", authority, "/etc/caddy/events.yaml", filepath.Join(packageDir, "../examples/events-any-theme/events.yaml"), "/var/log/caddy/audit.log", filepath.Join(t.TempDir(), "audit.log"))
 	fleet := fleetOnThisMachine(t)
 	block := regexp.MustCompile("(?s)```caddyfile\n(.*?)```")
 	for _, file := range files {
