@@ -57,13 +57,6 @@ func TestElementShowsWhenAndWhere(t *testing.T) {
 			party(map[string]any{"location": "javascript:hostile=1", "platform_url": "javascript:hostile=1"}), told(200, "registered", "<img src=x onerror=hostile=1>", map[string]any{"platform_url": "javascript:hostile=1"}),
 			with(map[string]string{"map": "javascript:hostile=1", "message": "<img src=x onerror=hostile=1>", "button cancel": "Cancel registration"}),
 		},
-		"custom fields": {
-			party(map[string]any{
-				"fields": map[string]any{"speaker": "Ada <i>Gate</i>", "price": 1200.5, "captions": true, "doors": "2031-05-01", "talk": "https://example.com/talk", "trap": "javascript:hostile=1", "unnamed": "x"},
-				"labels": map[string]any{"speaker": "Speaker", "price": "Price", "captions": "Captions", "doors": "Doors", "talk": "Talk", "trap": "Trap"},
-			}), told(200, "can_register", "Come in.", nil),
-			with(map[string]string{"message": "Come in.", "button register": "Register", "field-label": "Trap", "field-value": "javascript:hostile=1"}),
-		},
 		"a whole day": {party(map[string]any{"start": "2031-05-01", "end": "2031-05-02", "all_day": true, "event_time_start": ""}), told(200, "event_passed", "Over.", nil), map[string]string{
 			"reader-time": "Thursday, May 1, 2031", "map": "The Pier", "calendar-title": "Add to calendar", "message": "Over.",
 		}},
@@ -141,7 +134,13 @@ func TestElementFlow(t *testing.T) {
 	p.Do("part('register').click(); part('register').click()")
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "focus", "message", browser.JS[string](p, "element.shadowRoot.activeElement.part.value"))
-	p.Do("window.confirm = () => false; part('cancel').click(); window.confirm = () => true; part('cancel').click()")
+	for _, pressed := range []string{"cancel", "keep", "cancel"} { // which asks once more
+		p.Do("part('" + pressed + "').focus()")
+		p.Must(p.Press("\r"))
+	}
+	p.Until("text(part('message')) === 'Cancel registration?'")
+	diff(t, "focus", "button keep", browser.JS[string](p, "element.shadowRoot.activeElement.part.value"))
+	p.Do("part('cancel').click()")
 	p.Until("text(part('message')) === 'Come in.'")
 	p.Do("part('register').click()")
 	p.Until("text(part('message')) === 'For members.'")
@@ -154,6 +153,23 @@ func TestElementFlow(t *testing.T) {
 	p.Must(p.Press("\r"))
 	p.Until("text(part('message')) === 'Sent to jane@example.com.'")
 	diff(t, "asked", []string{"POST " + id + ` {"email":"jane@example.com"}`, "POST " + id + ` {"email":"jane@example.com"}`}, s.requests())
+	diff(t, "while the mail is on its way", map[string]string{"message": "Sent to jane@example.com.", "button another": "Use another address"},
+		browser.JS[map[string]string](p, "Object.fromEntries(Object.entries(parts()).filter(([part]) => /message|button|label|email/.test(part)))"))
+	p.Do("part('another').focus()")
+	p.Must(p.Press("\r"))
+	diff(t, "another address", []string{"email", "jane@example.com", "For members."}, browser.JS[[]string](p, "[element.shadowRoot.activeElement.part.value, part('email').value, text(part('message'))]"))
+	p.Must(p.Press("\r"))
+	p.Until("text(part('message')) === 'Sent to jane@example.com.'")
+	s.requests()
+
+	// The link of the mail is opened in another tab.
+	p.Do("new BroadcastChannel('lychgate-registration').postMessage('bbbbbbbbbbbbbbbbbbbbbbbbbb')") // of another event
+	s.mu.Lock()
+	s.responses = []response{told(200, "registered", "See you.", nil)}
+	s.mu.Unlock()
+	p.Do("new BroadcastChannel('lychgate-registration').postMessage('aaaaaaaaaaaaaaaaaaaaaaaaaa')")
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "asked", []string{"GET " + id}, s.requests())
 
 	// A guest who comes back by the mail's link is registered, and the page's address has it no more.
 	s.responses = []response{told(200, "registered", "See you.", nil)}
@@ -220,6 +236,9 @@ func TestElementRetries(t *testing.T) {
 	guest := told(200, "login_required_free", "For members.", nil)
 	again("/page", guest, told(202, "login_required_free", "For members.", nil), response{404, map[string]any{"message": "x"}, nil})
 	p.Until("text(part('message')) === 'For members.'")
+	s.mu.Lock()
+	s.responses = []response{told(202, "login_required_free", "For members.", nil), {404, map[string]any{"message": "x"}, nil}}
+	s.mu.Unlock()
 	diff(t, "a mail, and none since the event is gone", []bool{true, false}, browser.JS[[]bool](p, "element.sendLink('jane@example.com').then(async is => [is, await element.sendLink('jane@example.com')])"))
 	diff(t, "state", "", browser.JS[string](p, "element.state.state + element.state.message"))
 }

@@ -2,7 +2,6 @@ package events
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -57,7 +56,7 @@ func TestListOfEvents(t *testing.T) {
 			listed("Later", map[string]any{"start": nil, "end": nil}), listed("Mars", map[string]any{"event_time_zone": "Mars/Base"})), [][]string{
 			{"Party", "Thu, May 1, 2031, 7:00 PM GMT+2", "The Pier"}, {"<b>Gates</b>", "Cancelled Thu, May 1, 2031, 7:00 PM GMT+2"},
 			{"Here", "Thu, May 1, 2031, 1:00 PM", "The Pier"}, {"Day", "Thu, May 1, 2031"}, {"Days", "Thu, May 1 – Sat, May 3, 2031", "The Pier"},
-			{"Later", "The Pier"}, {"Mars", "The Pier"},
+			{"Later", "The Pier"}, {"Mars", "Thu, May 1, 2031, 1:00 PM EDT", "The Pier"},
 		}, "list limit=5&from=0"},
 		"chosen": {"de_DE", `<lychgate-events type="webinar & more" limit="3" past></lychgate-events>`, listOf(nil, listed("Party", nil)), [][]string{
 			{"Party", "Do., 1. Mai 2031, 19:00 MESZ", "The Pier"},
@@ -93,8 +92,9 @@ func TestListOfNone(t *testing.T) {
 		s.lists = []response{listOf(nil)}
 		s.home("en", "", listScript, html)
 		p := s.openList(browser.Look{Width: 800, Height: 600})
-		p.Until("list.shadowRoot.querySelector('[part=list]') && list.innerText !== undefined")
-		p.Until(fmt.Sprintf(`[...list.shadowRoot.querySelectorAll('li')].map(li => text(li.querySelector('slot').assignedElements()[0] ?? li)).join() === %q`, want))
+		p.Until("list.shadowRoot.querySelector('slot').hidden") // it was drawn
+		diff(t, html, want, browser.JS[string](p, `[...list.shadowRoot.querySelectorAll('li')].map(li => text(li.querySelector('slot').assignedElements()[0] ?? li)).join()`))
+		diff(t, html+": what Ghost has", false, browser.JS[bool](p, "isSeen(document.querySelector('lychgate-events > ul'))"))
 	}
 }
 
@@ -139,23 +139,52 @@ func TestListLooks(t *testing.T) {
 			events[1]["feature_image"] = s.URL + "/content/images/2031/large.png" // of which there is no small one
 			events[2]["feature_image"] = s.URL + "/content/images/2031/gone.png"
 			s.lists = []response{listOf(3, events...)}
-			s.home(c.lang, c.css, listScript, `<main><h1>Events</h1><lychgate-events limit="3" more></lychgate-events><p>What is below.</p></main>`)
-			p := s.openList(c.look)
-			p.Until("shownIn(list).length === 3")
-			if c.look.Width > 1000 { // narrow ones have no pictures
-				const pictures = "[...list.shadowRoot.querySelectorAll('img')].filter(isSeen).map(image => new URL(image.src).pathname)"
-				p.Until(pictures + ".length === 2")
-				diff(t, "pictures", []string{"/content/images/size/w300/2031/small.png", "/content/images/2031/large.png"}, browser.JS[[]string](p, pictures))
-			}
-			diff(t, "overflow", false, browser.JS[bool](p, "document.documentElement.scrollWidth > innerWidth"))
-			p.Do("await import('/axe.js')")
-			diff(t, "barriers", []string{}, browser.JS[[]string](p, "axe.run(document, {rules: {region: {enabled: false}}}).then(found => found.violations.flatMap(v => v.nodes.map(node => v.id + ': ' + node.html)))"))
-			p.Picture("list-" + name)
-			if browser.Name() == "chromium" { // others measure no layout shifts
-				if shift := (visitor{p}).shift(); shift > 0.001 {
-					t.Errorf("the layout shifts by %.4f, want nothing to move", shift)
+			// The page's own list is shorter, longer, or none.
+			for _, theirs := range []string{"", "<ul><li>One</li></ul>", "<ul>" + strings.Repeat("<li>One of many</li>", 30) + "</ul>"} {
+				s.home(c.lang, c.css, listScript, `<main><h1>Events</h1><lychgate-events limit="3" more>`+theirs+`</lychgate-events><p>What is below.</p></main>`)
+				p := s.openList(c.look)
+				p.Until("shownIn(list).length === 3")
+				if c.look.Width > 1000 { // narrow ones have no pictures
+					const pictures = "[...list.shadowRoot.querySelectorAll('img')].filter(isSeen).map(image => new URL(image.src).pathname)"
+					p.Until(pictures + ".length === 2")
+					diff(t, "pictures", []string{"/content/images/size/w600/2031/small.png", "/content/images/2031/large.png"}, browser.JS[[]string](p, pictures))
+				}
+				diff(t, "overflow", false, browser.JS[bool](p, "document.documentElement.scrollWidth > innerWidth"))
+				p.Do("await import('/axe.js')")
+				diff(t, "barriers", []string{}, browser.JS[[]string](p, "axe.run(document, {rules: {region: {enabled: false}}}).then(found => found.violations.flatMap(v => v.nodes.map(node => v.id + ': ' + node.html)))"))
+				p.Picture("list-" + name)
+				if browser.Name() == "chromium" { // others measure no layout shifts
+					if shift := (visitor{p}).shift(); shift > 0.001 {
+						t.Errorf("%q: the layout shifts by %.4f, want nothing to move", theirs, shift)
+					}
 				}
 			}
+		})
+	}
+}
+
+// Place that is left over is given up where nobody sees it, and where there will be no list.
+func TestListGivesPlaceUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer response
+		above  string
+		want   bool
+	}{
+		"in view":              {listOf(nil, listed("One", nil)), "", false},
+		"below what is seen":   {listOf(nil, listed("One", nil)), `<div id="above"></div>`, true},
+		"there is no such URL": {response{404, map[string]any{"message": "x"}, nil}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, true, response{500, nil, nil})
+			s.lists = []response{c.answer}
+			s.home("en", "#above { height: 3000px }", listScript, c.above+"<lychgate-events></lychgate-events>")
+			p := s.openList(browser.Look{Width: 800, Height: 600})
+			p.Until("performance.getEntriesByType('resource').some(entry => entry.name.includes('events?'))")
+			p.Until("!list.ariaBusy")
+			if c.want {
+				p.Until("list.offsetHeight < 200")
+			}
+			diff(t, "gives up", c.want, browser.JS[bool](p, "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(list.offsetHeight < 200))))"))
 		})
 	}
 }
@@ -173,7 +202,7 @@ func TestElementOfAnEvent(t *testing.T) {
 	p := s.openList(browser.Look{Width: 800, Height: 600})
 	p.Until("element.state.message === 'Come in.' && document.getElementById('second').state.message === 'Come in.'")
 	diff(t, "name", []string{"Harbour", "https://news.example.com/harbour/"}, browser.JS[[]string](p, "[text(part('name')), part('name').href]"))
-	diff(t, "fields", "Talk: example.com/talk, Speaker: Ada <i>Gate</i>, Price: 1,200.5, Captions: ✓, Doors: Thursday, May 1, 2031",
+	diff(t, "fields", "Talk: example.com/talk, Speaker: Ada <i>Gate</i>, Price: 1200.5, Captions: ✓, Doors: Thursday, May 1, 2031",
 		browser.JS[string](p, "[...part('fields').children].map(field => [...field.children].map(text).join(': ')).join(', ')"))
 	diff(t, "what stays", true, browser.JS[bool](p, "isSeen(document.getElementById('stays'))"))
 	s.requests()
@@ -181,6 +210,16 @@ func TestElementOfAnEvent(t *testing.T) {
 	p.Do("part('register').click()")
 	p.Until("element.state.message === 'See you.' && document.getElementById('second').state.message === 'See you.'")
 	diff(t, "asked", []string{"PUT " + id + " lang=en"}, s.requests())
+
+	// What cannot be read now is read later.
+	s.events["harbour day"], s.away = nil, true
+	p.Must(p.Navigate(s.URL + "/page"))
+	p.Until("isSeen(document.querySelector('#first > p'))")
+	s.mu.Lock()
+	s.events["harbour day"], s.away = listed("Harbour", map[string]any{"id": id}), false
+	s.mu.Unlock()
+	p.Do("dispatchEvent(new Event('online'))")
+	p.Until("element.state.message")
 
 	// The page of another event has its own block too, whose state is its own.
 	s.responses = []response{told(200, "can_register", "Come in.", nil)}

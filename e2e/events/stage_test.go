@@ -35,6 +35,7 @@ type stage struct {
 	asked     []string
 
 	events map[string]map[string]any // other events, by their slugs
+	away   bool                      // those cannot be read
 	lists  []response                // of events; the last one is repeated
 }
 
@@ -46,7 +47,7 @@ type response struct {
 }
 
 var english = map[string]any{
-	"register": "Register", "cancel": "Cancel registration", "email": "Email address", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options",
+	"register": "Register", "cancel": "Cancel registration", "email": "Email address", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options", "keep": "Stay registered", "another": "Use another address",
 }
 
 // told is a response with a state.
@@ -87,7 +88,7 @@ func newStage(t *testing.T, registration bool, responses ...response) *stage {
 		w.Header().Set("Content-Type", "text/javascript")
 		io.WriteString(w, "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({timeZone: 'Etc/Nowhere'})")
 	})
-	for _, picture := range []string{"size/w300/2031/small", "2031/small", "2031/large"} {
+	for _, picture := range []string{"size/w600/2031/small", "2031/small", "2031/large"} {
 		mux.HandleFunc("/content/images/"+picture+".png", func(w http.ResponseWriter, _ *http.Request) {
 			png.Encode(w, image.NewRGBA(image.Rect(0, 0, 300, 200)))
 		})
@@ -104,6 +105,10 @@ func (s *stage) event(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	event, ok := s.events[r.PathValue("slug")]
+	if s.away {
+		http.Error(w, "", http.StatusServiceUnavailable)
+		return
+	}
 	if !ok {
 		http.Error(w, `{"message": "There is no event at this address."}`, http.StatusNotFound)
 		return

@@ -2,13 +2,11 @@ package desk
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
-	"github.com/lychgate/caddy-lychgate/manifest"
+	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
 
 // list shows a page of the list.
@@ -16,7 +14,7 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	query := r.request.URL.Query()
 	shown := &eventList{Theme: clip.Text(r.theme, maxLabel), HasTypes: r.declared != nil, IsSeen: r.isSeen, HasMore: query.Get("after") != ""}
 	if !shown.HasTypes {
-		ofEvents := slices.DeleteFunc(slices.Clone(r.findings), func(f manifest.Finding) bool { return f.Field != "manifest" && !strings.HasPrefix(f.Field, "events") })
+		ofEvents := themes.OfEvents(r.findings)
 		shown.Findings = shownFindings(ofEvents)
 		shown.More = len(ofEvents) - len(shown.Findings)
 	}

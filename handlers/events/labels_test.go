@@ -36,8 +36,8 @@ func TestAnswersInALanguage(t *testing.T) {
 		Labels  *struct{ Register string }
 	}
 	register := func(text string) *struct{ Register string } { return &struct{ Register string }{text} }
-	const german = "Diese Veranstaltung ist für Mitglieder. Loggen Sie sich ein oder werden Sie Mitglied, um sich anzumelden."
-	const english = "This event is for members. Sign in or sign up to register."
+	const german = "Melden Sie sich mit Ihrer E-Mail-Adresse an."
+	const english = "Register with your email address."
 	for _, c := range []struct {
 		query, accepted string
 		want            response

@@ -3,6 +3,7 @@ package events
 import (
 	"net/http"
 	"path"
+	"strings"
 	"sync"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
@@ -41,10 +42,7 @@ func (p *Page) Handles(path string) bool {
 
 // Serve hands a file out, for a site with these options, of which Events is that of the page.
 func (p *Page) Serve(w http.ResponseWriter, r *http.Request, options web.EventOptions) {
-	options.Events = p.Path
-	if language, ok := messaging.Language(r.URL.RawQuery); ok {
-		options.Language = language
-	}
+	var key scriptOf
 	write := web.EventScript
 	switch r.URL.Path {
 	case p.Types():
@@ -52,11 +50,17 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request, options web.EventOp
 		return
 	case p.Lists():
 		write = web.EventsScript
+		key = scriptOf{p.Lists(), web.EventOptions{Events: p.Path}}
+	default:
+		options.Events = p.Path
+		if language, ok := messaging.Language(r.URL.RawQuery); ok {
+			options.Language = strings.Clone(language) // not the whole request line
+		}
+		key = scriptOf{p.Script(), options}
 	}
-	key := scriptOf{r.URL.Path, options}
 	script, ok := p.scripts.Load(key)
 	if !ok {
-		content := write(options)
+		content := write(key.options)
 		script, _ = p.scripts.LoadOrStore(key, &api.Asset{Content: content, Type: "text/javascript; charset=utf-8", Version: web.VersionOf(content)})
 	}
 	script.(*api.Asset).Serve(w, r)

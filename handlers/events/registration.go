@@ -264,8 +264,10 @@ func (h *Registration) shown(r *http.Request, found registration.Registration) r
 		Deadline: api.TimeOrNull(found.Terms.Deadline), RegisteredAt: api.TimeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
 		Labels: labelsIn(r),
 	}
-	if shown.Message == "" {
-		shown.Message = messaging.Message(languageOf(r), found.State, found.Reason)
+	if ours := messaging.Message(languageOf(r), found.State, found.Reason); shown.Message == "" {
+		shown.Message = ours
+	} else if found.Reason == messaging.IsFull { // which staff's text for whatever reason need not say
+		shown.Message = ours + "\n" + shown.Message
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left

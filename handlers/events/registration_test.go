@@ -145,7 +145,7 @@ func (d *door) ask(method, target, cookie string, header ...string) (told, http.
 	return told{w.Code, outcome, strings.TrimSpace(w.Body.String())}, w.Header()
 }
 
-const guestTold = `{"state":"login_required_free","message":"This event is for members. Sign in or sign up to register.","places_left":1,"deadline":null,"registered_at":null}`
+const guestTold = `{"state":"login_required_free","message":"Register with your email address.","places_left":1,"deadline":null,"registered_at":null}`
 
 // Each of a reader's questions has its response: whether they may, are, or why not.
 func TestReadersLearnWhetherTheyMayRegister(t *testing.T) {

@@ -21,7 +21,7 @@ func TestRegistrationCalendar(t *testing.T) {
 		name, method, target, cookie string
 		want                         told
 	}{
-		{"a guest", "GET", file, "", told{401, api.Unauthorized, refused("This event is for members. Sign in or sign up to register.")}},
+		{"a guest", "GET", file, "", told{401, api.Unauthorized, refused("Register with your email address.")}},
 		{"a member who is not registered", "GET", file, jane, told{403, api.Forbidden, refused("You can register for this event.")}},
 		{"an event that is none", "GET", "/events/ball/registration.ics", jane, told{404, api.NotFound, refused("There is no such event. Somebody may have deleted it.")}},
 		{"another method", "PUT", file, jane, told{405, api.Other, refused("The method is not allowed here.")}},

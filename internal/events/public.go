@@ -106,7 +106,8 @@ func (e *Event) head(of sitePage, address string) string {
 	part := headStart + "\n" + script(`type="application/ld+json"`, linked.object()) + "\n" +
 		script(`type="application/json" `+headID, public) + "\n"
 	if of.script != "" {
-		part += `<script src=` + unquoted.Replace((&url.URL{Path: of.script}).EscapedPath()) + "?" + of.language + scriptEnd + "</script>\n"
+		address := url.URL{Path: of.script, RawQuery: of.words}
+		part += `<script src=` + unquoted.Replace(address.String()) + scriptEnd + "</script>\n"
 	}
 	return part + headEnd
 }

@@ -24,6 +24,7 @@ type Pages struct {
 // sitePage is what the posts of a site's events have for readers beside the events.
 type sitePage struct {
 	script   string // its path, "" for none
+	words    string // the language of which the script needs the texts, "" for all
 	list     string // the path of the list of events, "" for none
 	language string // of messages
 

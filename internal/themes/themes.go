@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
@@ -48,14 +50,18 @@ func (s *Service) Find(ctx context.Context, theme string) (Theme, error) {
 }
 
 // Events are the event types of a theme, and the findings on its latest manifest. Of a theme that declares none,
-// and whose manifest has no findings, they are those of Fallback. Errors: ErrNotFound.
+// and whose manifest has no findings about them, they are those of Fallback. Errors: ErrNotFound.
 func (s *Service) Events(ctx context.Context, theme string) (*manifest.Events, []manifest.Finding, error) {
 	found, err := s.Find(ctx, theme)
-	hasNone := errors.Is(err, ErrNotFound) || err == nil && found.Events() == nil && len(found.Findings) == 0
-	if hasNone && s.Fallback != nil {
-		return s.Fallback, []manifest.Finding{}, nil
+	if isNotFound := errors.Is(err, ErrNotFound); s.Fallback != nil && (isNotFound || err == nil && found.Events() == nil && len(OfEvents(found.Findings)) == 0) {
+		return s.Fallback, append([]manifest.Finding{}, found.Findings...), nil
 	}
 	return found.Events(), found.Findings, err
+}
+
+// OfEvents leaves out findings that are no reason why a theme has no event types.
+func OfEvents(findings []manifest.Finding) []manifest.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f manifest.Finding) bool { return f.Field != "manifest" && !strings.HasPrefix(f.Field, "events") })
 }
 
 // Read tells of the site's themes whether each was ever read. One that is missing was never tried either.

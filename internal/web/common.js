@@ -21,6 +21,9 @@
 		return [new Date(start), to];
 	};
 
+	// How long to wait until the edge is asked again, in milliseconds.
+	const pause = (tries, least = 5) => Math.min(Math.max(least, 2 ** tries), 60) * 1e3 * (1 + Math.random() / 4);
+
 	// Makes an element of a list: its name, its properties, what is in it.
 	function make(name, properties, ...content) {
 		const element = Object.assign(document.createElement(name), properties);

@@ -76,9 +76,7 @@ func EventScript(options EventOptions) []byte {
 }
 
 // EventsScript is the script that draws lists of events.
-func EventsScript(options EventOptions) []byte {
-	return withOptions(eventsScript, EventOptions{Events: options.Events})
-}
+func EventsScript(options EventOptions) []byte { return withOptions(eventsScript, options) }
 
 func withOptions(script []byte, options EventOptions) []byte {
 	text, err := json.Marshal(options) // which escapes U+2028 and what could end a script element

@@ -1,5 +1,5 @@
 /*! Lychgate, Apache-2.0. See docs/event_page.md */
-(() => {
+(function begin(isLast) {
 	const tag = 'lychgate-event', parameter = 'lychgate-registration';
 	if (customElements.get(tag)) return;
 
@@ -34,9 +34,12 @@
 	};
 	phrases.no = phrases.nb;
 
-	// Pages in another language than the publication's have the script of all languages.
-	if (site.language && !phrases[document.documentElement.lang.toLowerCase().split(/[-_]/)[0]]) {
-		import('./event.js');
+	// A page in another language than the publication's has the script of all languages, unless a policy or a proxy
+	// keeps that away.
+	const here = document.documentElement.lang.toLowerCase().split(/[-_]/)[0];
+	if (site.language && here && !phrases[here] && !isLast && !window[parameter]) {
+		window[parameter] = true;
+		import(new URL(site.events.replace(/[^/]*$/, 'event.js'), location)).catch(() => begin(true));
 		return;
 	}
 
@@ -67,9 +70,9 @@
 	// The value of a custom field.
 	function shown(value) {
 		if (value === true) return '✓';
-		if (isLink(value)) return linkTo(value, value.replace(/^.*?:../, ''));
-		if (/^\d{4}-\d\d-\d\d$/.test(value)) return new Date(value).toLocaleDateString(language, {dateStyle: 'full', timeZone: 'UTC'});
-		return value.toLocaleString(language);
+		if (/^https?:\/\/\S+$/i.test(value)) return linkTo(value, value.replace(/^.*?:../, ''), 'field-link');
+		if (/^\d{4}-\d\d-\d\d$/.test(value) && +new Date(value)) return new Date(value).toLocaleDateString(language, {dateStyle: 'full', timeZone: 'UTC'});
+		return value.toLocaleString(language, {useGrouping: 'min2'}); // years have no comma
 	}
 
 	function calendarsOf(event, url) {
@@ -100,51 +103,62 @@
 	border: var(--lychgate-event-border, 1px solid #8886); border-radius: var(--lychgate-event-radius, .5em);
 	background: var(--lychgate-event-background, none); overflow-wrap: anywhere;
 }
-p, ul, dl, dd { margin: 0; padding: 0; list-style: none }
-small { display: block; font-size: .9em }
-[part=cancelled] { font-weight: 700; font-size: 1.15em }
-[part=when], [part=countdown] { font-weight: 600 }
-[part=when] small { font-weight: 400 }
+p, h2, ul, dl, dd { margin: 0; padding: 0; list-style: none }
+small { display: block }
+h2, [part=cancelled], [part=reader-time] { font: inherit; font-size: 1.2em; font-weight: 700; line-height: 1.35 }
+small { font-weight: 400; font-size: .75em }
+[part=event-time] { font-size: .9em }
+[part=countdown] { font-weight: 600 }
 a, summary { color: inherit }
 a { text-decoration: underline; display: inline-block; padding-block: .3em }
 summary { cursor: pointer; padding-block: .4em; text-decoration: underline }
 ul { display: flex; flex-wrap: wrap; gap: 0 1.5em }
 li a { padding-block: .4em }
-[part=message], [part=place], dd { unicode-bidi: plaintext }
+[part=message], [part=place], [part=name], dt, dd { unicode-bidi: plaintext; white-space: pre-line }
+[data-state=registered] [part=message]::before { content: '✓ '; content: '✓ ' / ''; color: var(--b); font-weight: 700 }
 dl { display: grid; gap: .4em }
 dl:empty { display: none }
 dt { font-size: .9em; font-weight: 600 }
-dd { white-space: pre-line }
-[part=name] { font-weight: 700; font-size: 1.15em }
+[part=name] { display: block }
 [part=places], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
 [part=registration][data-reserved] { min-height: 7.4em }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
 label { flex: 1 1 13em; min-width: 0 }
-input { width: 100%; border: 1px solid #767676; background: #fff; color: #15171a }
+input { width: 100%; border: 1px solid; background: none; color: inherit }
 input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
 [part~=button] { display: inline-flex; align-items: center; justify-content: center; border: 1px solid #8888; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
-[part~=cancel] { background: none; color: inherit; font-weight: 400; border-color: currentColor }
+[part~=cancel], [part~=another] { background: none; color: inherit; font-weight: 400; border: 0; padding-inline: 0; text-decoration: underline }
 [part~=button]:disabled { opacity: .6; cursor: default }
 @supports (color: color(from red xyz y y y)) {
-	[part~=register], [part~=plans] { color: color(from var(--b) xyz calc(var(--w) * .95) var(--w) calc(var(--w) * 1.09)) }
+	[part~=register], [part~=plans], [part~=keep] { color: color(from var(--b) xyz calc(var(--w) * .95) var(--w) calc(var(--w) * 1.09)) }
 }
 :focus-visible { outline: 2px solid; outline-offset: 2px }
 [tabindex]:focus { outline: none }
 @media print { [part=registration], [part=calendar] { display: none } }`);
 
 	const all = new Set(); // elements on the page
+	const tabs = new BroadcastChannel(parameter); // of the same browser
 	let own;
 
 	class LychgateEvent extends HTMLElement {
-		static observedAttributes = ['map'];
+		static observedAttributes = ['event', 'map'];
+
+		static {
+			// The link of a mail was opened in another tab, or a registration cancelled there.
+			tabs.onmessage = ({data}) => {
+				for (const element of all) if (element.#event.id === data && element.#takesPart) element.#ask('GET');
+			};
+		}
 
 		#event = {};
 		#told = null; // what the edge said of the reader
 		#note = ''; // instead of its message
 		#sentTo = '';
 		#isBusy = false;
+		#isLeaving = false; // asks whether to cancel
 		#tries = 0;
+		#reads = 0; // of the event
 		#timer;
 		#retry; // what the timer does
 		#ticker;
@@ -173,15 +187,35 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 
 		get #takesPart() { return site.registration && !!this.#event.access; }
 
-		async connectedCallback() {
+		connectedCallback() {
 			all.add(this);
 			place();
 			if (this.dataset.sum && this.hidden) return;
-			const name = this.getAttribute('event');
+			addEventListener('pageshow', this.#again);
+			addEventListener('online', this.#again);
+			addEventListener('visibilitychange', this.#again);
+			this.#read();
+		}
+
+		// Reads the event: that of the page at once, and another one from the edge.
+		async #read(tries = 0) {
+			const read = ++this.#reads, name = this.getAttribute('event');
+			this.#stop();
+			let status = 0, event;
 			try {
-				this.#event = name ? await (await fetch(`${site.events}/${encodeURIComponent(name)}`)).json() : JSON.parse(document.getElementById(tag).textContent);
+				if (name) {
+					const response = await fetch(`${site.events}/${encodeURIComponent(name)}`, {signal: AbortSignal.timeout(3e4)});
+					status = response.status;
+					event = response.ok && await response.json();
+				} else event = JSON.parse(document.getElementById(tag).textContent);
 			} catch {}
-			if (!this.#event.id || !this.isConnected) return; // no page of an event
+			if (read !== this.#reads) return;
+			if (!event) {
+				if (name && (!status || status > 428)) this.#timer = setTimeout(this.#retry = () => this.#read(tries + 1), pause(tries));
+				return; // there is no such event, or this is no page of one
+			}
+			this.#event = event;
+			this.#told = null;
 			this.#draw();
 			this.#tick();
 			if (this.#takesPart) {
@@ -189,25 +223,32 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				this.#tell();
 				/^[\w-]{1,99}$/.test(token ?? '') ? this.#ask('PUT', {token}) : this.#ask('GET');
 			}
-			addEventListener('pageshow', this.#again);
-			addEventListener('online', this.#again);
+		}
+
+		#stop() {
+			clearTimeout(this.#timer);
+			clearTimeout(this.#ticker);
+			this.#retry = null;
 		}
 
 		disconnectedCallback() {
 			all.delete(this);
-			clearTimeout(this.#timer);
-			clearTimeout(this.#ticker);
-			this.#retry = null;
+			this.#reads++; // what is on its way is of no use
+			this.#stop();
 			removeEventListener('pageshow', this.#again);
 			removeEventListener('online', this.#again);
+			removeEventListener('visibilitychange', this.#again);
 		}
 
-		attributeChangedCallback() { this.isConnected && this.#draw(); }
+		attributeChangedCallback(name) {
+			if (!this.isConnected || !this.#reads) return;
+			name === 'event' ? this.#read() : this.#event.id && this.#draw();
+		}
 
 		// Once there is a network, or the reader comes back, what they pressed is asked again.
 		#again = ({persisted}) => {
-			if (persisted === false) return;
-			this.#retry ? this.#retry() : persisted && this.#takesPart && this.#ask('GET');
+			if (persisted === false || document.hidden) return;
+			this.#retry ? this.#retry() : (persisted || this.#sentTo) && this.#takesPart && this.#ask('GET');
 		};
 
 		register() { return this.#ask('PUT'); }
@@ -239,11 +280,12 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				wait = +response.headers.get('Retry-After');
 				told = await response.json();
 			} catch {}
-			this.#isBusy = false;
+			this.#isBusy = this.#isLeaving = false;
 			this.#note = '';
 			if (told?.state) {
 				this.#told = told;
-				this.#sentTo = status === 202 ? body.email : '';
+				if (status === 202) this.#sentTo = body.email;
+				else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
 				this.#tries = 0;
 			} else if (status === 404) {
 				this.#told = {state: ''};
@@ -252,10 +294,9 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				this.#note = told.message;
 			} else {
 				this.#note = say('again');
-				const pause = Math.max(wait || 5, 2 ** this.#tries++);
 				if (this.isConnected) {
 					this.#retry = () => this.#ask(method, body, true);
-					this.#timer = setTimeout(this.#retry, Math.min(pause, 60) * 1e3 * (1 + Math.random() / 4));
+					this.#timer = setTimeout(this.#retry, pause(this.#tries++, wait || 5));
 				}
 			}
 			const focused = this.shadowRoot.activeElement;
@@ -263,6 +304,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			// A retry leaves the reader where they are, unless that is gone.
 			if (method !== 'GET' && !isRetry && !body?.token || focused && !this.shadowRoot.activeElement) this.#message.focus();
 			if (told?.state && method !== 'GET') {
+				tabs.postMessage(this.#event.id);
 				for (const other of all) if (other !== this && other.#event.id === this.#event.id) other.#hear(told);
 			}
 			if (told?.state && body?.token) this.#forgetToken();
@@ -288,12 +330,12 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			const differ = here !== there && !event.all_day;
 			const slot = (name, ...content) => make('slot', {name}, ...content);
 			const place = event.location, map = this.getAttribute('map') || 'https://www.google.com/maps/search/?api=1&query=*';
-			this.shadowRoot.replaceChildren(make('div', {part: 'event'},
+			this.shadowRoot.replaceChildren(make('div', {part: 'event', role: 'group', ariaLabel: event.name, dir: /^(ar|he)/.test(language) ? 'rtl' : 'ltr'},
 				event.status === 'cancelled' && make('p', {part: 'cancelled'}, say('cancelled')),
 				slot('before'),
-				event.url && slot('name', make('a', {href: event.url, part: 'name'}, event.name)),
-				slot('when', (here || there) && make('p', {part: 'when'}, here && make('span', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
-					differ && there && make('small', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
+				event.url && slot('name', make('h2', {}, make('a', {href: event.url, part: 'name'}, event.name))),
+				slot('when', (here || there) && make('div', {part: 'when'}, here && make(event.url ? 'p' : 'h2', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
+					differ && there && make('p', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
 				slot('place', place && make('p', {part: 'place'}, linkTo(isLink(place) ? place : map.replace('*', encodeURIComponent(place)), place, 'map'))),
 				slot('online', isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
 				site.fields && slot('fields', make('dl', {part: 'fields'}, ...Object.entries(event.labels ?? {}).map(([key, label]) =>
@@ -320,7 +362,8 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				|| /^(can|login|up|registered)/.test(state));
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
-			const key = [state, this.#sentTo, left, told?.platform_url].join();
+			this.#registration.dataset.state = this.#note ? '' : state;
+			const key = [state, this.#sentTo, this.#isLeaving, left, told?.platform_url].join();
 			if (this.#controls.dataset.key !== key) {
 				this.#controls.dataset.key = key;
 				this.#controls.replaceChildren(...this.#controlsOf(told ?? {}).filter(Boolean));
@@ -334,20 +377,37 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			const button = (part, text, onclick) => make('button', {type: 'button', part: 'button ' + part, onclick}, text);
 			const few = left > 0 && left <= 10 && make('p', {part: 'places'}, label.places.replace('*', left));
 			if (state === 'can_register') return [button('register', label.register, () => this.register()), few];
+			if (this.#isLeaving) return [button('keep', label.keep, () => this.#leave(false)), button('cancel', label.cancel, () => this.cancel())];
 			if (state === 'registered') return [
 				isLink(url) && url !== this.#event.platform_url && linkTo(url, say('online'), 'button register'),
-				button('cancel', label.cancel, () => confirm(label.cancel + '?') && this.cancel()),
+				button('cancel', label.cancel, () => this.#leave(true)),
 			];
 			if (state === 'upgrade_required') return [make('a', {href: '#/portal/account/plans', part: 'button plans'}, label.plans)];
 			if (!/^login/.test(state)) return [];
-			const field = make('input', {type: 'email', name: 'email', required: true, maxLength: 254, autocomplete: 'email', part: 'email', value: this.#sentTo});
+			if (this.#sentTo) return [this.#inbox(), button('another', label.another, () => {
+				const email = this.#sentTo;
+				this.#sentTo = '';
+				this.#tell();
+				const field = this.#controls.querySelector('input');
+				field.value = email;
+				field.focus();
+			})];
+			const field = make('input', {type: 'email', name: 'email', required: true, maxLength: 254, autocomplete: 'email', part: 'email'});
 			const form = make('form', {part: 'form'}, make('label', {part: 'label'}, label.email, field),
 				make('button', {part: 'button register'}, state.endsWith('paid') ? label.sign_in : label.register));
 			form.onsubmit = submit => {
 				submit.preventDefault();
 				this.sendLink(field.value);
 			};
-			return [this.#sentTo && this.#inbox(), form, few];
+			return [form, few];
+		}
+
+		// Asks a reader who wants to cancel once more.
+		#leave(isLeaving) {
+			this.#isLeaving = isLeaving;
+			this.#note = isLeaving ? this.#told.labels.cancel + '?' : '';
+			this.#tell();
+			this.#controls.querySelector(isLeaving ? '[part~=keep]' : '[part~=cancel]').focus();
 		}
 
 		// The button that opens the inbox of a reader who waits for a mail.

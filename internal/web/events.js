@@ -36,39 +36,39 @@
 
 	// common.js
 
-	// Of one that is on another day in the reader's zone, or at another time, the zone is named.
+	// Where the reader's clock shows another time, the zone is named.
 	function when(event) {
 		const [from, to] = momentsOf(event);
 		if (!from) return '';
-		const timeZone = event.all_day ? 'UTC' : event.event_time_zone || 'UTC';
-		const style = {timeZone, weekday: 'short', day: 'numeric', month: 'short', ...(from.getFullYear() !== new Date().getFullYear() && {year: 'numeric'})};
-		const clock = {hour: 'numeric', minute: '2-digit'};
-		try {
-			const day = new Intl.DateTimeFormat(language, style);
-			if (event.all_day || day.format(from) !== day.format(to) && to - from > 864e5) return day.formatRange(from, to);
-			const at = zone => new Intl.DateTimeFormat(language, {...style, ...clock, timeZone: zone}).format(from);
-			return at(timeZone) === at(zoneHere) ? at(timeZone) : new Intl.DateTimeFormat(language, {...style, ...clock, timeZoneName: 'short'}).format(from);
-		} catch {
-			return ''; // a time zone that this browser does not know
-		}
+		const style = {weekday: 'short', day: 'numeric', month: 'short', ...(from.getFullYear() !== new Date().getFullYear() && {year: 'numeric'})};
+		const format = (timeZone, clock) => {
+			try {
+				return new Intl.DateTimeFormat(language, {...style, ...clock, timeZone});
+			} catch {} // a time zone that this browser does not know
+		};
+		if (event.all_day) return format('UTC').formatRange(from, to);
+		const zone = [event.event_time_zone || 'UTC', zoneHere, 'UTC'].find(zone => format(zone)), day = format(zone);
+		if (to - from > 864e5) return day.formatRange(from, to);
+		const clock = {hour: 'numeric', minute: '2-digit'}, there = format(zone, clock).format(from);
+		return there === format(zoneHere, clock)?.format(from) && zone === (event.event_time_zone || 'UTC') ? there : format(zone, {...clock, timeZoneName: 'short'}).format(from);
 	}
 
-	// Ghost makes small pictures of its own ones. Where somebody else keeps them, there may be none.
+	// Ghost makes small pictures of its own ones, in this width with any theme. Where somebody else keeps them, there may be none.
 	function picture(address) {
-		const small = address.replace(/\/content\/images\/(?!size\/)/, '/content/images/size/w300/');
-		const image = make('img', {part: 'image', src: small, alt: '', loading: 'lazy'});
+		const small = address.replace(/\/content\/images\/(?!size\/)/, '/content/images/size/w600/');
+		const image = make('img', {part: 'image', loading: 'lazy', alt: '', src: small});
 		image.onerror = () => image.getAttribute('src') === address ? image.style.visibility = 'hidden' : image.src = address;
 		return image;
 	}
 
 	const style = new CSSStyleSheet();
 	style.replaceSync(`
-:host { display: block; margin-block: 0 1.5em; font-size: max(1em, 16px); line-height: 1.35; text-align: start; container-type: inline-size }
+:host { display: block; margin-block: 0 1.5em; font-size: max(1em, 16px); line-height: 1.35; text-align: start; container-type: inline-size; inline-size: 100% }
 :host([hidden]), [hidden] { display: none !important }
 ul { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1em; align-content: start; margin: 0; padding: 0; list-style: none }
 li { display: flex; gap: 1em; align-items: center; min-height: 5.35em; overflow-wrap: anywhere }
 img { flex: none; width: 7.15em; height: 5.35em; object-fit: cover; border-radius: var(--lychgate-event-radius, .5em) }
-div { min-width: 0 }
+div { min-width: 0; display: flow-root }
 p { margin: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .9em }
 a { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; color: inherit; font-weight: 700; text-decoration: none }
 a:hover { text-decoration: underline }
@@ -80,9 +80,12 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 	class LychgateEvents extends HTMLElement {
 		static observedAttributes = ['type', 'limit', 'past'];
 
-		#theirs = make('slot', {onslotchange: () => this.#list.hidden = !this.#theirs.hidden && this.#theirs.assignedElements().length > 0});
+		#theirs = make('slot'); // a list that the page has
 		#list = make('ul', {part: 'list', role: 'list'});
+		#place = make('div', {}, this.#theirs, this.#list);
 		#more = make('button', {part: 'more', type: 'button', onclick: () => this.#ask()}, say('more'));
+		// Place that is left over is given up where nobody sees that.
+		#watch = new IntersectionObserver(([{isIntersecting}]) => isIntersecting || this.#release());
 		#next;
 		#asked = 0;
 		#timer;
@@ -90,23 +93,29 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 		constructor() {
 			super();
 			this.attachShadow({mode: 'open'}).adoptedStyleSheets = [style];
-			this.shadowRoot.append(this.#theirs, this.#list, this.#more);
+			this.shadowRoot.append(this.#place, this.#more);
 		}
 
-		connectedCallback() { this.#begin(); }
+		connectedCallback() {
+			addEventListener('pageshow', this.#again);
+			this.#begin();
+		}
 		attributeChangedCallback() { this.#asked && this.isConnected && this.#begin(); }
 
 		disconnectedCallback() {
-			this.#asked++;
+			removeEventListener('pageshow', this.#again);
+			this.#asked++; // what is on its way is of no use
 			clearTimeout(this.#timer);
+			this.#watch.disconnect();
 		}
+
+		#again = ({persisted}) => persisted && this.#begin();
 
 		get #limit() { return Math.min(Math.max(parseInt(this.getAttribute('limit')) || 5, 1), 100); }
 
-		// The place of all that may come is there from the start, so that nothing moves when it comes. A list that the page
-		// has in the element stands there until then.
+		// The place of all that may come is there from the start, so that nothing moves when it comes.
 		#begin() {
-			this.#list.style.minHeight = `calc(${this.#limit} * 6.35em - 1em)`;
+			this.#place.style.minHeight = `calc(${this.#limit} * 6.35em - 1em)`;
 			this.#list.replaceChildren();
 			this.#more.hidden = !this.hasAttribute('more');
 			this.#more.style.visibility = 'hidden';
@@ -114,10 +123,16 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 			this.#ask();
 		}
 
+		#release() {
+			this.#place.style.minHeight = '';
+			this.#watch.disconnect();
+		}
+
 		// Asks the edge for more events, and again while it cannot say.
 		async #ask(tries = 0) {
 			const asked = ++this.#asked, type = this.getAttribute('type');
 			clearTimeout(this.#timer);
+			this.ariaBusy = true;
 			let status = 0, told;
 			try {
 				const query = new URLSearchParams({limit: this.#limit, from: this.#next, ...(type && {type}), ...(this.hasAttribute('past') && {past: ''})});
@@ -126,14 +141,16 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 				told = await response.json();
 			} catch {}
 			if (asked !== this.#asked) return; // by a later question
+			this.ariaBusy = null;
 			if (told?.events) this.#draw(told);
-			else if (!status || status > 428) this.#timer = setTimeout(() => this.#ask(tries + 1), Math.min(5 * 2 ** tries, 60) * 1e3 * (1 + Math.random() / 4));
+			else if (!status || status > 428) this.#timer = setTimeout(() => this.#ask(tries + 1), pause(tries));
+			else this.#release();
 		}
 
 		#draw({events, next}) {
-			if (this.#list.hidden) this.#list.style.minHeight = this.offsetHeight + 'px';
+			if (this.#next) this.#release();
+			else this.#place.style.minHeight = this.#place.offsetHeight + 'px'; // a list of theirs may have been longer
 			this.#theirs.hidden = true;
-			this.#list.hidden = false;
 			const isFocused = this.shadowRoot.activeElement === this.#more;
 			const items = events.map(event => make('li', {part: 'item'},
 				isLink(event.feature_image) && picture(event.feature_image),
@@ -146,6 +163,7 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 			this.#more.style.visibility = next === null ? 'hidden' : '';
 			this.#next = next;
 			if (isFocused) items[0]?.querySelector('a').focus();
+			this.#watch.observe(this);
 		}
 	}
 	customElements.define(tag, LychgateEvents);

@@ -1,16 +1,17 @@
 package web
 
 import (
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-	"io"
-
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/internal/web/internal/list"
@@ -66,8 +67,8 @@ func TestScriptsAreSmall(t *testing.T) {
 		below  int // bytes, compressed
 	}{
 		"the inbox button":              {script, 6144},
-		"the script of an event":        {EventScript(russian), 8192},
-		"that of all languages":         {EventScript(options), 9216},
+		"the script of an event":        {EventScript(russian), 7680},
+		"that of all languages":         {EventScript(options), 9728},
 		"the script of lists of events": {EventsScript(options), 4608},
 	} {
 		for coding, write := range map[string]func(io.Writer) (io.WriteCloser, error){
@@ -96,6 +97,16 @@ func TestEventScript(t *testing.T) {
 	const want = `const site = {"events":"/\u003c/script\u003e'\u2028","registration":true,"fields":false,"button":"","language":""};`
 	if strings.Count(got, want) != 1 || strings.Contains(got, "</script>") {
 		t.Errorf("the script lacks %s: %s", want, got[:600])
+	}
+	for language, want := range map[string][]string{"": {"ar", "de", "nb", "zh"}, "de": {"de"}, "no": {"nb"}} {
+		script := string(EventScript(EventOptions{Language: language}))
+		var found []string
+		for _, phrase := range regexp.MustCompile(`(?m)^(ar|de|nb|zh): '`).FindAllStringSubmatch(script, -1) {
+			found = append(found, phrase[1])
+		}
+		if !slices.Equal(found, want) || !strings.Contains(script, `"language":"`+language+`"`) {
+			t.Errorf("%q: the script has %q, want %q", language, found, want)
+		}
 	}
 	if EventScript(EventOptions{}); string(EventScript(options)) != got {
 		t.Error("the script of another site has changed this one's, want each site to have its own")

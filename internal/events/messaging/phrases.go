@@ -14,7 +14,7 @@ type phrases struct {
 var phrasesOf = map[string]phrases{
 	"ar": {
 		canRegister:        "يمكنك التسجيل في هذه الفعالية.",
-		loginRequiredFree:  "هذه الفعالية مخصصة للأعضاء. يُرجى تسجيل الدخول أو إنشاء حساب للتسجيل فيها.",
+		loginRequiredFree:  "سجّل باستخدام بريدك الإلكتروني.",
 		loginRequiredPaid:  "هذه الفعالية مخصصة للأعضاء ذوي العضوية المدفوعة. يُرجى تسجيل الدخول للتسجيل فيها.",
 		upgradeRequired:    "هذه الفعالية مخصصة للأعضاء ذوي العضوية المدفوعة. يُرجى ترقية عضويتك للتسجيل فيها.",
 		registered:         "تم تسجيلك.",
@@ -26,7 +26,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"cs": {
 		canRegister:        "Na tuto akci se můžete zaregistrovat.",
-		loginRequiredFree:  "Tato akce je pro členy. Pro registraci se přihlaste nebo si vytvořte účet.",
+		loginRequiredFree:  "Zaregistrujte se svou e-mailovou adresou.",
 		loginRequiredPaid:  "Tato akce je pro platící členy. Pro registraci se přihlaste.",
 		upgradeRequired:    "Tato akce je pro platící členy. Pro registraci přejděte na placené členství.",
 		registered:         "Vaše registrace je potvrzena.",
@@ -38,7 +38,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"da": {
 		canRegister:        "Du kan tilmelde dig dette arrangement.",
-		loginRequiredFree:  "Dette arrangement er for medlemmer. Log ind eller bliv medlem for at tilmelde dig.",
+		loginRequiredFree:  "Tilmeld dig med din e-mailadresse.",
 		loginRequiredPaid:  "Dette arrangement er for betalende medlemmer. Log ind for at tilmelde dig.",
 		upgradeRequired:    "Dette arrangement er for betalende medlemmer. Opgradér dit medlemskab for at tilmelde dig.",
 		registered:         "Du er tilmeldt.",
@@ -50,7 +50,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"de": {
 		canRegister:        "Sie können sich für diese Veranstaltung anmelden.",
-		loginRequiredFree:  "Diese Veranstaltung ist für Mitglieder. Loggen Sie sich ein oder werden Sie Mitglied, um sich anzumelden.",
+		loginRequiredFree:  "Melden Sie sich mit Ihrer E-Mail-Adresse an.",
 		loginRequiredPaid:  "Diese Veranstaltung ist für zahlende Mitglieder. Loggen Sie sich ein, um sich anzumelden.",
 		upgradeRequired:    "Diese Veranstaltung ist für zahlende Mitglieder. Wechseln Sie zu einer bezahlten Mitgliedschaft, um sich anzumelden.",
 		registered:         "Sie sind angemeldet.",
@@ -62,7 +62,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"en": {
 		canRegister:        "You can register for this event.",
-		loginRequiredFree:  "This event is for members. Sign in or sign up to register.",
+		loginRequiredFree:  "Register with your email address.",
 		loginRequiredPaid:  "This event is for paying members. Sign in to register.",
 		upgradeRequired:    "This event is for paying members. Upgrade your membership to register.",
 		registered:         "You are registered.",
@@ -74,7 +74,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"es": {
 		canRegister:        "Puede inscribirse en este evento.",
-		loginRequiredFree:  "Este evento es para miembros. Inicie sesión o hágase miembro para inscribirse.",
+		loginRequiredFree:  "Inscríbete con tu correo electrónico.",
 		loginRequiredPaid:  "Este evento es para miembros de pago. Inicie sesión para inscribirse.",
 		upgradeRequired:    "Este evento es para miembros de pago. Pase a una suscripción de pago para inscribirse.",
 		registered:         "Su inscripción está confirmada.",
@@ -86,7 +86,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"fi": {
 		canRegister:        "Voit ilmoittautua tähän tapahtumaan.",
-		loginRequiredFree:  "Tämä tapahtuma on jäsenille. Ilmoittaudu kirjautumalla sisään tai liittymällä jäseneksi.",
+		loginRequiredFree:  "Ilmoittaudu sähköpostiosoitteellasi.",
 		loginRequiredPaid:  "Tämä tapahtuma on maksaville jäsenille. Ilmoittaudu kirjautumalla sisään.",
 		upgradeRequired:    "Tämä tapahtuma on maksaville jäsenille. Ilmoittautuaksesi vaihda maksulliseen jäsenyyteen.",
 		registered:         "Olet ilmoittautunut.",
@@ -98,7 +98,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"fr": {
 		canRegister:        "Vous pouvez vous inscrire à cet événement.",
-		loginRequiredFree:  "Cet événement est réservé aux membres. Connectez-vous ou devenez membre pour vous inscrire.",
+		loginRequiredFree:  "Inscrivez-vous avec votre adresse e-mail.",
 		loginRequiredPaid:  "Cet événement est réservé aux membres payants. Connectez-vous pour vous inscrire.",
 		upgradeRequired:    "Cet événement est réservé aux membres payants. Passez à un abonnement payant pour vous inscrire.",
 		registered:         "Votre inscription est confirmée.",
@@ -110,7 +110,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"he": {
 		canRegister:        "אפשר להירשם לאירוע הזה.",
-		loginRequiredFree:  "האירוע הזה מיועד לחברים. כדי להירשם יש להתחבר או להצטרף.",
+		loginRequiredFree:  "אפשר להירשם עם כתובת הדוא״ל שלך.",
 		loginRequiredPaid:  "האירוע הזה מיועד לחברים משלמים. כדי להירשם יש להתחבר.",
 		upgradeRequired:    "האירוע הזה מיועד לחברים משלמים. כדי להירשם יש לשדרג את החברות.",
 		registered:         "נרשמת לאירוע.",
@@ -122,7 +122,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"it": {
 		canRegister:        "Puoi iscriverti a questo evento.",
-		loginRequiredFree:  "Questo evento è riservato ai membri. Accedi o diventa membro per iscriverti.",
+		loginRequiredFree:  "Iscriviti con il tuo indirizzo email.",
 		loginRequiredPaid:  "Questo evento è riservato ai membri paganti. Accedi per iscriverti.",
 		upgradeRequired:    "Questo evento è riservato ai membri paganti. Passa a un abbonamento a pagamento per iscriverti.",
 		registered:         "La tua iscrizione è confermata.",
@@ -134,7 +134,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"ja": {
 		canRegister:        "このイベントに参加登録できます。",
-		loginRequiredFree:  "このイベントは会員限定です。参加登録するには、ログインするか会員になってください。",
+		loginRequiredFree:  "メールアドレスでお申し込みください。",
 		loginRequiredPaid:  "このイベントは有料会員限定です。参加登録するには、ログインしてください。",
 		upgradeRequired:    "このイベントは有料会員限定です。参加登録するには、有料会員にアップグレードしてください。",
 		registered:         "参加登録済みです。",
@@ -146,7 +146,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"ko": {
 		canRegister:        "이 이벤트에 참가 신청할 수 있습니다.",
-		loginRequiredFree:  "이 이벤트는 회원 전용입니다. 참가 신청하려면 로그인하거나 가입해 주세요.",
+		loginRequiredFree:  "이메일 주소로 신청하세요.",
 		loginRequiredPaid:  "이 이벤트는 유료 회원 전용입니다. 참가 신청하려면 로그인해 주세요.",
 		upgradeRequired:    "이 이벤트는 유료 회원 전용입니다. 참가 신청하려면 유료 회원으로 업그레이드해 주세요.",
 		registered:         "참가 신청이 완료되었습니다.",
@@ -159,7 +159,7 @@ var phrasesOf = map[string]phrases{
 	"nb": norwegian,
 	"nl": {
 		canRegister:        "U kunt zich voor dit evenement aanmelden.",
-		loginRequiredFree:  "Dit evenement is voor leden. Log in of word lid om u aan te melden.",
+		loginRequiredFree:  "Meld je aan met je e-mailadres.",
 		loginRequiredPaid:  "Dit evenement is voor betalende leden. Log in om u aan te melden.",
 		upgradeRequired:    "Dit evenement is voor betalende leden. Stap over op een betaald lidmaatschap om u aan te melden.",
 		registered:         "U bent aangemeld.",
@@ -172,7 +172,7 @@ var phrasesOf = map[string]phrases{
 	"no": norwegian,
 	"pl": {
 		canRegister:        "Można zapisać się na to wydarzenie.",
-		loginRequiredFree:  "To wydarzenie jest dla członków. Aby się zapisać, proszę się zalogować lub założyć konto.",
+		loginRequiredFree:  "Zapisz się, podając swój adres e-mail.",
 		loginRequiredPaid:  "To wydarzenie jest dla członków z płatną subskrypcją. Aby się zapisać, proszę się zalogować.",
 		upgradeRequired:    "To wydarzenie jest dla członków z płatną subskrypcją. Aby się zapisać, proszę przejść na płatną subskrypcję.",
 		registered:         "Zgłoszenie zostało przyjęte.",
@@ -184,7 +184,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"pt": {
 		canRegister:        "Pode inscrever-se neste evento.",
-		loginRequiredFree:  "Este evento é para membros. Para se inscrever, inicie sessão ou torne-se membro.",
+		loginRequiredFree:  "Inscreva-se com o seu endereço de e-mail.",
 		loginRequiredPaid:  "Este evento é para membros pagantes. Para se inscrever, inicie sessão.",
 		upgradeRequired:    "Este evento é para membros pagantes. Para se inscrever, mude para uma assinatura paga.",
 		registered:         "A sua inscrição está confirmada.",
@@ -196,7 +196,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"ru": {
 		canRegister:        "Вы можете записаться на это мероприятие.",
-		loginRequiredFree:  "Это мероприятие для подписчиков. Чтобы записаться, войдите или оформите подписку.",
+		loginRequiredFree:  "Зарегистрируйтесь по адресу электронной почты.",
 		loginRequiredPaid:  "Это мероприятие для платных подписчиков. Чтобы записаться, войдите.",
 		upgradeRequired:    "Это мероприятие для платных подписчиков. Чтобы записаться, перейдите на платную подписку.",
 		registered:         "Вы записаны.",
@@ -208,7 +208,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"sv": {
 		canRegister:        "Du kan anmäla dig till evenemanget.",
-		loginRequiredFree:  "Evenemanget är för medlemmar. Logga in eller bli medlem för att anmäla dig.",
+		loginRequiredFree:  "Anmäl dig med din e-postadress.",
 		loginRequiredPaid:  "Evenemanget är för betalande medlemmar. Logga in för att anmäla dig.",
 		upgradeRequired:    "Evenemanget är för betalande medlemmar. Uppgradera ditt medlemskap för att anmäla dig.",
 		registered:         "Du är anmäld.",
@@ -220,7 +220,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"tr": {
 		canRegister:        "Bu etkinliğe kaydolabilirsiniz.",
-		loginRequiredFree:  "Bu etkinlik üyelere özeldir. Kaydolmak için oturum açın veya üye olun.",
+		loginRequiredFree:  "E-posta adresinizle kaydolun.",
 		loginRequiredPaid:  "Bu etkinlik ücretli üyelere özeldir. Kaydolmak için oturum açın.",
 		upgradeRequired:    "Bu etkinlik ücretli üyelere özeldir. Kaydolmak için ücretli üyeliğe geçin.",
 		registered:         "Kaydınız alındı.",
@@ -232,7 +232,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"uk": {
 		canRegister:        "Ви можете записатися на цю подію.",
-		loginRequiredFree:  "Ця подія для підписників. Щоб записатися, увійдіть або оформіть підписку.",
+		loginRequiredFree:  "Зареєструйтеся за адресою електронної пошти.",
 		loginRequiredPaid:  "Ця подія для платних підписників. Щоб записатися, увійдіть.",
 		upgradeRequired:    "Ця подія для платних підписників. Щоб записатися, перейдіть на платну підписку.",
 		registered:         "Вас записано.",
@@ -244,7 +244,7 @@ var phrasesOf = map[string]phrases{
 	},
 	"zh": {
 		canRegister:        "您可以报名参加此活动。",
-		loginRequiredFree:  "此活动仅限会员参加。请登录或注册后报名。",
+		loginRequiredFree:  "使用电子邮箱即可报名。",
 		loginRequiredPaid:  "此活动仅限付费会员参加。请登录后报名。",
 		upgradeRequired:    "此活动仅限付费会员参加。请升级为付费会员后报名。",
 		registered:         "您已报名。",
@@ -258,7 +258,7 @@ var phrasesOf = map[string]phrases{
 
 var norwegian = phrases{
 	canRegister:        "Du kan melde deg på dette arrangementet.",
-	loginRequiredFree:  "Dette arrangementet er for medlemmer. Logg inn eller bli medlem for å melde deg på.",
+	loginRequiredFree:  "Meld deg på med e-postadressen din.",
 	loginRequiredPaid:  "Dette arrangementet er for betalende medlemmer. Logg inn for å melde deg på.",
 	upgradeRequired:    "Dette arrangementet er for betalende medlemmer. Oppgrader medlemskapet ditt for å melde deg på.",
 	registered:         "Du er påmeldt.",

@@ -5,23 +5,34 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/net/html"
 )
 
 // This file finds and changes the card of an event in the text of a post, which is Lexical's
 // (docs/events.md#in-the-posts-text), and leaves all else of the text as it is, byte for byte.
 
-// cardElement begins the element of an event's card, ours or one of staff's, and otherEvent is in one that is of another
+// hasCard reports whether there is the element of an event's card, ours or one of staff's, and not one that names another
 // event.
-var (
-	cardElement = regexp.MustCompile(`<lychgate-event(?:\s[^<>]*)?>`)
-	otherEvent  = regexp.MustCompile(`\sevent\s*=`)
-)
-
-func hasCard(html string) bool {
-	return slices.ContainsFunc(cardElement.FindAllString(html, -1), func(tag string) bool { return !otherEvent.MatchString(tag) })
+func hasCard(text string) bool {
+	if !strings.Contains(strings.ToLower(text), "<lychgate-event") {
+		return false
+	}
+	tokens := html.NewTokenizer(strings.NewReader(text))
+	for {
+		switch tokens.Next() {
+		case html.ErrorToken:
+			return false
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tag := tokens.Token()
+			if tag.Data == "lychgate-event" && !slices.ContainsFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "event" && a.Val != "" }) {
+				return true
+			}
+		}
+	}
 }
 
 // A text is made of these. Ghost's editor does not open one without a node.

@@ -3,6 +3,7 @@ package ghost
 import (
 	"encoding/json"
 	"fmt"
+	stdhtml "html"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,7 @@ func cardNode(html string) string {
 func TestCardOfAText(t *testing.T) {
 	const one, two, other = `<lychgate-event data-sum="1"><p>A & "B"</p></lychgate-event>`, "<lychgate-event>two</lychgate-event>", `{"type":"html","html":"<p></p>"}`
 	const words, image = `{"type":"paragraph","children":[{"text":"<lychgate-event> in words"}]}`, `{"type":"image","html":"<lychgate-event>"}`
-	const list, another = "<lychgate-events limit=3></lychgate-events>", `<lychgate-event event="harbour"></lychgate-event>`
+	const list, another = "<lychgate-events limit=3></lychgate-events>", `<LYCHGATE-EVENT map="<"EVENT = harbour></lychgate-event>`
 	added, _ := json.Marshal(two)
 	first := `{"type":"html","version":1,"html":` + string(added) + `}`
 	for name, test := range map[string]struct {
@@ -70,7 +71,7 @@ func FuzzCardOfAText(f *testing.F) {
 		f.Add(text, "<lychgate-event>\u2028</lychgate-event>")
 	}
 	f.Fuzz(func(t *testing.T, text, html string) {
-		html = strings.ToValidUTF8(html, "") + "<lychgate-event>"
+		html = stdhtml.EscapeString(strings.ToValidUTF8(html, "")) + "<lychgate-event>"
 		had, ok := cardIn(text)
 		changed := withCard(text, html)
 		if !ok {
