@@ -200,6 +200,25 @@ func TestReadersLearnWhetherTheyMayRegister(t *testing.T) {
 	}
 }
 
+// Readers learn that an event is full, also where staff have written a text for whatever reason registration is closed.
+func TestFullEventSaysSo(t *testing.T) {
+	db := dbtest.SQLite(t)
+	d := newDoor(t, db, `{"name":"Party","access":"free","max_attendees":1}`)
+	store, err := events.NewSQL(t.Context(), db)
+	if err == nil {
+		err = store.SaveSettings(t.Context(), "daily", events.Settings{Messages: map[string]string{"registration_closed": "Write to us."}})
+	}
+	if err != nil {
+		t.Fatalf("keeping the text: %v", err)
+	}
+	d.ask("PUT", "/events/party/registration", "session=jane")
+	got, _ := d.ask("GET", "/events/party/registration", "session=john")
+	want := told{200, api.Done, `{"state":"registration_closed","message":"All places are taken.\nWrite to us.","reason":"full","places_left":0,"deadline":null,"registered_at":null}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +: %s", diff)
+	}
+}
+
 // Nobody registers, or learns anything, from a page of another origin, or by naming a member.
 func TestRegistrationFromElsewhere(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)

@@ -16,7 +16,10 @@ import (
 )
 
 // shape has all standard fields, and three of a theme's own.
-var shape = Shape{Fields: append(EditorKeys(), "speaker", "price", "captions")}
+var shape = Shape{
+	Fields: append(EditorKeys(), "speaker", "price", "captions"),
+	Labels: []FieldLabel{{"speaker", "Speaker"}, {"former", "Former"}, {"captions", "Captions"}, {"price", "Price"}},
+}
 
 var updatedAt = time.Date(2026, time.May, 4, 15, 0, 0, 123456789, time.UTC)
 
@@ -56,7 +59,7 @@ func TestScriptsAndSearchEnginesGetWholeEvents(t *testing.T) {
 			public: `{ALWAYS,"description":"Old\nand new","url":"https://example.com/gates/","feature_image":"https://example.com/a.jpg","event_date":"2026-05-01",` +
 				`"event_time_start":"19:00","event_time_end":"21:30:15","event_date_end":"","event_time_zone":"Europe/Berlin","start":"2026-05-01T19:00:00+02:00",` +
 				`"end":"2026-05-01T21:30:00+02:00","all_day":false,"deadline":"2026-05-01T00:00:00+02:00","location":"The Pier","max_attendees":1200,"access":"paid",` +
-				`"fields":{"captions":false,"price":12.5,"speaker":"Ada"},AFTER}`,
+				`"fields":{"captions":false,"price":12.5,"speaker":"Ada"},"labels":{"speaker":"Speaker","price":"Price"},AFTER}`,
 			linked: `{LINKED,"description":"Old\nand new","image":["https://example.com/a.jpg"],"startDate":"2026-05-01T19:00:00+02:00",` +
 				`"endDate":"2026-05-01T21:30:00+02:00","eventStatus":"https://schema.org/EventScheduled","eventAttendanceMode":"https://schema.org/OfflineEventAttendanceMode",` +
 				`"location":[{"@type":"Place","name":"The Pier","address":"The Pier"}],"maximumAttendeeCapacity":1200}`,
@@ -113,7 +116,7 @@ func TestScriptsAndSearchEnginesGetWholeEvents(t *testing.T) {
 			values: map[string]any{"location": "</script>\u2028<!--", "speaker": `<b>"&`},
 			public: `{ALWAYS,"description":"","url":"https://example.com/gates/","feature_image":"","event_date":"","event_time_start":"","event_time_end":"",` +
 				`"event_date_end":"","event_time_zone":"","start":null,"end":null,"all_day":false,"deadline":null,"location":"</script>\u2028<!--","max_attendees":null,"access":"",` +
-				`"fields":{"speaker":"<b>\"&"},AFTER}`,
+				`"fields":{"speaker":"<b>\"&"},"labels":{"speaker":"Speaker"},AFTER}`,
 			linked: `{LINKED,"eventStatus":"https://schema.org/EventScheduled","eventAttendanceMode":"https://schema.org/OfflineEventAttendanceMode",` +
 				`"location":[{"@type":"Place","name":"\u003c/script\u003e\u2028\u003c!--","address":"\u003c/script\u003e\u2028\u003c!--"}]}`,
 		},
