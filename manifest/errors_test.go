@@ -264,6 +264,9 @@ var listErrors = []errorCase{
 	{"custom_fields as a mapping", inType("custom_fields: {speaker: {type: text}}"), talk, []string{
 		"6:22 warning events.types.talk.custom_fields: `custom_fields` is a mapping, so it is ignored; make it a list",
 	}},
+	{"a question for a name that is none", inType("ask_name: maybe"), talk, []string{
+		"6:17 warning events.types.talk.ask_name: `maybe` is not how to ask for a name, so it is ignored; use `off`, `optional` or `required`",
+	}},
 	{"messaging_states as a number", inType("messaging_states: 3"), talk, []string{
 		"6:25 warning events.types.talk.messaging_states: `messaging_states` is `3`, so it is ignored; make it a list",
 	}},

@@ -70,11 +70,23 @@ func (p *parser) eventType(at *path, f field) (EventType, bool) {
 	t.CustomFields, keys = p.customFields(m, at)
 	t.RequiredFields = p.requiredFields(m, at, t.SupportedFields, keys)
 	t.MessagingStates, _ = p.names(m, at, "messaging_states", messagingStates, "a messaging state")
+	t.AskName = p.nameQuestion(m, at)
 	if t.PostTemplate == "" {
 		return t, false
 	}
 	t.Default = m.isTrue("default") && p.claimDefault(m.get("default"), at)
 	return t, true
+}
+
+func (p *parser) nameQuestion(m mapping, at *path) NameQuestion {
+	f := m.get("ask_name")
+	switch question := NameQuestion(m.text("ask_name")); {
+	case question == NameIsOptional, question == NameIsRequired:
+		return question
+	case f.value != nil && question != "off":
+		p.report(Warning, at.child("ask_name"), f.value, "%s is not how to ask for a name, so it is ignored; use `off`, `optional` or `required`", show(f.value))
+	}
+	return ""
 }
 
 // claimDefault reports whether a type that claims to be the default is the first

@@ -44,7 +44,7 @@ var (
 		of: "an event type",
 		keys: []string{
 			"post_template", "label", "tags", "supported_fields", "required_fields", "field_constraints", "custom_fields",
-			"messaging_states", "default",
+			"messaging_states", "ask_name", "default",
 		},
 		texts: []string{"label"}, textLists: []string{"tags"},
 		parts: map[string]part{"field_constraints": {set: constraintSets()}, "custom_fields": {anyFieldKeys, true}},

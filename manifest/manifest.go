@@ -66,8 +66,21 @@ type EventType struct {
 	FieldConstraints FieldConstraints `json:"field_constraints"`
 	CustomFields     []CustomField    `json:"custom_fields"`
 	MessagingStates  []string         `json:"messaging_states"` // no effect
-	Default          bool             `json:"default"`          // of one type at most
+
+	// AskName is whether guests are asked for their name as they register: "" for not at all.
+	AskName NameQuestion `json:"ask_name,omitempty"`
+
+	Default bool `json:"default"` // of one type at most
 }
+
+// NameQuestion is how guests are asked for their name.
+type NameQuestion string
+
+// The questions.
+const (
+	NameIsOptional NameQuestion = "optional"
+	NameIsRequired NameQuestion = "required"
+)
 
 // FieldConstraints are hints on standard fields in the order of the file. Their
 // JSON is an object with that order.

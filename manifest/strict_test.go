@@ -17,7 +17,7 @@ import (
 
 // A key that nothing reads is found wherever it is, and told what it is meant to be.
 func TestStrictKeys(t *testing.T) {
-	const eventTypeKeys = "`post_template`, `label`, `tags`, `supported_fields`, `required_fields`, `field_constraints`, `custom_fields`, `messaging_states` or `default`"
+	const eventTypeKeys = "`post_template`, `label`, `tags`, `supported_fields`, `required_fields`, `field_constraints`, `custom_fields`, `messaging_states`, `ask_name` or `default`"
 	const writeKey = "write one such as `house_concert`, before there are events of the type: they keep its key"
 	for _, c := range []struct {
 		name, in string

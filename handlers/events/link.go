@@ -8,20 +8,28 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // This file answers guests, who register by the link of a mail.
 
-const maxEmail = 254 // bytes
+const (
+	maxEmail = 254 // bytes
+
+	// maxMemberName is less than Ghost takes, which counts 191 characters, in bytes.
+	maxMemberName = 191
+)
 
 // Reasons of failures, beside those of a closed registration.
 const (
 	invalidEmail = "invalid_email"
+	invalidName  = "invalid_name"
 	unknownEmail = "unknown_email"
 	tooMany      = "too_many"
 )
@@ -52,6 +60,10 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, invalidEmail})
 		return api.Rejected
 	}
+	if len(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).noName, invalidName})
+		return api.Rejected
+	}
 	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
 	if err != nil {
 		return h.fail(w, r, site, storeAway(err))
@@ -61,10 +73,14 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		api.WriteJSON(w, status, h.shown(r, to.Registration))
 		return outcome
 	}
+	if asked.name == "" && to.Terms.AskName == manifest.NameIsRequired && to.MaySignUp {
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).noName, invalidName})
+		return api.Rejected
+	}
 	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
 	}
-	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
+	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
 		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, unknownEmail})

@@ -84,6 +84,35 @@ func TestMailsToGuests(t *testing.T) {
 	}
 }
 
+// A guest is asked for their name where the theme says so, and the platform gets it with the email.
+func TestGuestsSayTheirName(t *testing.T) {
+	const isJSON, noName = "application/json", `{"message":"Write your name.","reason":"invalid_name"}`
+	asked := func(question string) string {
+		if question == "" {
+			return guestTold
+		}
+		return strings.TrimSuffix(guestTold, "}") + `,"ask_name":"` + question + `"}`
+	}
+	for question, steps := range map[string]map[string]told{
+		"":         {"": {202, api.Done, asked("")}, "Jane": {202, api.Done, asked("")}},
+		"optional": {"": {202, api.Done, asked("optional")}, "Jane": {202, api.Done, asked("optional")}},
+		"required": {"": {422, api.Rejected, noName}, " ": {422, api.Rejected, noName}, "Jane": {202, api.Done, asked("required")}, strings.Repeat("x", 192): {422, api.Rejected, noName}, "a\\r\\nb": {422, api.Rejected, noName}},
+	} {
+		db := dbtest.SQLite(t)
+		d := newDoor(t, db, `{"name":"Party","access":"free","max_attendees":1}`)
+		dbtest.Exec(t, db, `UPDATE events SET shape = '{"fields":["name","access","max_attendees"],"ask_name":"`+question+`"}'`)
+		for name, want := range steps {
+			d.members.mails = nil
+			if diff := cmp.Diff(want, d.send("POST", "", isJSON, `{"email":"jane@example.com","name":"`+name+`"}`)); diff != "" {
+				t.Errorf("%q, %q, want -, got +: %s", question, name, diff)
+			}
+			if want.Status == 202 && (len(d.members.mails) != 1 || d.members.mails[0].Name != name) {
+				t.Errorf("%q, %q: the mail is %+v, want one with the name", question, name, d.members.mails)
+			}
+		}
+	}
+}
+
 // What becomes of a mail that the platform does not send.
 func TestMailsThatAreNotSent(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)

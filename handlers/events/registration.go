@@ -21,6 +21,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // Mails are sent within these limits at a site. Five let a reader ask again who has deleted a mail, and 300 a hall
@@ -133,7 +134,8 @@ type askedRegistration struct {
 	reader        registration.Reader
 	readers       *api.Readers
 	registrations *registration.Readers
-	token, email  string // of the body
+	token         string // of the body, as are email and name
+	email, name   string
 }
 
 // admit finds who asks about what.
@@ -185,6 +187,7 @@ func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) err
 	var body struct {
 		Token string `json:"token"`
 		Email string `json:"email"`
+		Name  string `json:"name"`
 	}
 	if err != nil || api.Unmarshal(text, &body) != nil { // who sends half a body is no trouble of ours
 		return errNoRegistrationBody
@@ -192,7 +195,7 @@ func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) err
 	if r.Method == http.MethodPut {
 		a.token = body.Token
 	}
-	a.email = strings.TrimSpace(body.Email)
+	a.email, a.name = strings.TrimSpace(body.Email), strings.TrimSpace(body.Name)
 	return nil
 }
 
@@ -252,6 +255,9 @@ type registrationJSON struct {
 	PlatformURL  string           `json:"platform_url,omitempty"`
 	Calendars    *calendars       `json:"calendars,omitempty"`
 	Labels       *labels          `json:"labels,omitempty"` // for those who say a language
+
+	// AskName is whether a guest is asked for their name.
+	AskName manifest.NameQuestion `json:"ask_name,omitempty"`
 }
 
 type calendars struct {
@@ -268,6 +274,9 @@ func (h *Registration) shown(r *http.Request, found registration.Registration) r
 		shown.Message = ours
 	} else if found.Reason == messaging.IsFull { // which staff's text for whatever reason need not say
 		shown.Message = ours + "\n" + shown.Message
+	}
+	if found.State == messaging.LoginRequiredFree {
+		shown.AskName = found.Terms.AskName
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left

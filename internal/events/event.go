@@ -77,6 +77,9 @@ type Shape struct {
 	// name a field like one that comes with another.
 	Own []string `json:"own,omitempty"`
 
+	// AskName is whether guests are asked for their name.
+	AskName manifest.NameQuestion `json:"ask_name,omitempty"`
+
 	// Labels are those of the custom fields that readers are shown, in the order of the manifest.
 	Labels []FieldLabel `json:"labels,omitempty"`
 

@@ -3,6 +3,8 @@ package events
 import (
 	"strings"
 	"time"
+
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // Terms are the conditions of registering for an event.
@@ -12,13 +14,16 @@ type Terms struct {
 	Deadline    time.Time // zero for none
 	Most        int       // registrations, 0 for any number
 	IsCancelled bool
+
+	// AskName is whether guests are asked for their name as they register.
+	AskName manifest.NameQuestion
 }
 
 // Terms leaves out what the event's type does not have.
 func (e *Event) Terms() Terms {
 	values := e.shown()
 	w := whenOf(values)
-	t := Terms{Access: accessOf(values), End: w.End, Deadline: w.Deadline, IsCancelled: e.Status == Cancelled}
+	t := Terms{Access: accessOf(values), End: w.End, Deadline: w.Deadline, IsCancelled: e.Status == Cancelled, AskName: e.Shape.AskName}
 	if most, ok := wholeNumber(values["max_attendees"]).(int64); ok {
 		t.Most = int(most)
 	}

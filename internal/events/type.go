@@ -46,7 +46,7 @@ func (t *Type) isOwn(key string) bool {
 }
 
 func (t *Type) shape() Shape {
-	s := Shape{Label: t.Label, Template: t.PostTemplate, Tags: t.Tags}
+	s := Shape{Label: t.Label, Template: t.PostTemplate, Tags: t.Tags, AskName: t.AskName}
 	for _, f := range t.Fields() {
 		s.Fields = append(s.Fields, f.Key)
 	}

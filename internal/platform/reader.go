@@ -44,6 +44,7 @@ type Privacy struct {
 // SignInLink is a link that signs a reader in.
 type SignInLink struct {
 	Email string
+	Name  string // of somebody who becomes a member by it, "" if they did not say
 	Page  string // a URL on the publication's own address
 
 	// MaySignUp makes somebody a member who is none, where the publication lets them.

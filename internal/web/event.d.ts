@@ -51,6 +51,8 @@ export interface Registration {
 	deadline: string | null;
 	registered_at: string | null;
 	platform_url?: string;
+	/** Whether a guest is asked for their name. */
+	ask_name?: 'optional' | 'required';
 }
 
 export interface Calendars {
@@ -70,7 +72,7 @@ export interface LychgateEventElement extends HTMLElement {
 	register(): Promise<boolean>;
 	cancel(): Promise<boolean>;
 	/** Has a link mailed to a guest, which registers them. */
-	sendLink(email: string): Promise<boolean>;
+	sendLink(email: string, name?: string): Promise<boolean>;
 }
 
 declare global {

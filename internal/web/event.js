@@ -253,7 +253,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 
 		register() { return this.#ask('PUT'); }
 		cancel() { return this.#ask('DELETE'); }
-		sendLink(email) { return this.#ask('POST', {email}); }
+		sendLink(email, name) { return this.#ask('POST', {email, name}); }
 
 		#tick() {
 			const text = countdown(this.#event);
@@ -363,7 +363,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
 			this.#registration.dataset.state = this.#note ? '' : state;
-			const key = [state, this.#sentTo, this.#isLeaving, left, told?.platform_url].join();
+			const key = [state, told?.ask_name, this.#sentTo, this.#isLeaving, left, told?.platform_url].join();
 			if (this.#controls.dataset.key !== key) {
 				this.#controls.dataset.key = key;
 				this.#controls.replaceChildren(...this.#controlsOf(told ?? {}).filter(Boolean));
@@ -373,7 +373,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.dispatchEvent(new CustomEvent('statechange', {bubbles: true}));
 		}
 
-		#controlsOf({state, places_left: left, platform_url: url, labels: label}) {
+		#controlsOf({state, ask_name: asks, places_left: left, platform_url: url, labels: label}) {
 			const button = (part, text, onclick) => make('button', {type: 'button', part: 'button ' + part, onclick}, text);
 			const few = left > 0 && left <= 10 && make('p', {part: 'places'}, label.places.replace('*', left));
 			if (state === 'can_register') return [button('register', label.register, () => this.register()), few];
@@ -388,16 +388,16 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				const email = this.#sentTo;
 				this.#sentTo = '';
 				this.#tell();
-				const field = this.#controls.querySelector('input');
+				const field = this.#controls.querySelector('[part=email]');
 				field.value = email;
 				field.focus();
 			})];
-			const field = make('input', {type: 'email', name: 'email', required: true, maxLength: 254, autocomplete: 'email', part: 'email'});
-			const form = make('form', {part: 'form'}, make('label', {part: 'label'}, label.email, field),
+			const input = (part, properties) => make('label', {part: 'label'}, label[part], make('input', {part, name: part, autocomplete: part, required: true, ...properties}));
+			const form = make('form', {part: 'form'}, asks && input('name', {maxLength: 95, required: asks === 'required'}), input('email', {type: 'email', maxLength: 254}),
 				make('button', {part: 'button register'}, state.endsWith('paid') ? label.sign_in : label.register));
 			form.onsubmit = submit => {
 				submit.preventDefault();
-				this.sendLink(field.value);
+				this.sendLink(form.elements.email.value, form.elements.namedItem('name')?.value);
 			};
 			return [form, few];
 		}

@@ -99,6 +99,9 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 	}
 	for _, kind := range kinds {
 		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token.body), "redirect": link.Page}
+		if link.Name != "" {
+			body["name"] = link.Name // which Ghost gives to who signs up
+		}
 		sent, err := c.mails.sendAsReader(ctx, request{method: http.MethodPost, url: membersAPI + "send-magic-link/", header: header, body: body})
 		switch {
 		case err != nil:

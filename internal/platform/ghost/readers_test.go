@@ -166,7 +166,7 @@ func TestSendLink(t *testing.T) {
 				got = c.mails[len(kinds)]
 				kinds = append(kinds, body["emailType"])
 				delete(body, "emailType")
-				if want := map[string]string{"email": "jane@example.com", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderResponse {
+				if want := map[string]string{"email": "jane@example.com", "name": "Jane", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderResponse {
 					t.Errorf("%s: sent %v, want %v", name, body, want)
 				}
 				if r.Header.Get("X-Forwarded-For") != "192.0.2.1" || r.Header.Get("Authorization") != "" {
@@ -180,7 +180,7 @@ func TestSendLink(t *testing.T) {
 		if err != nil {
 			t.Fatalf("New: %v", err)
 		}
-		isSent, err := client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
+		isSent, err := client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Name: "Jane", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
 		if (err != nil) != c.fails || c.err != nil && !errors.Is(err, c.err) || c.err == nil && (errors.Is(err, platform.ErrNoReader) || errors.Is(err, platform.ErrTooManyMails)) {
 			t.Errorf("%s: %v, want %v, and that it fails: %t", name, err, c.err, c.fails)
 		}
