@@ -21,7 +21,7 @@ func (s servers) Warnings(of *config.Config, hosts map[string]string) []config.W
 		servers = append(servers, s[name].arrivals)
 	}
 	all := slices.Concat(servers...)
-	return slices.Concat(warnOfMatchers(all, of), warnOfTaken(all, of), warnOfStripped(all), s.warnOfNothingBehind(of, hosts), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all), warnOfLimits(all, hosts))
+	return slices.Concat(warnOfMatchers(all, of), warnOfTaken(all, of), warnOfStripped(all), s.warnOfNothingBehind(of, hosts), warnOfHidden(servers, of), warnOfShared(servers), warnOfTwoEvents(servers), warnOfNoManifests(all, of), warnOfLimits(all, hosts))
 }
 
 // Directives lists the directives of a server for the doctor.
@@ -60,7 +60,10 @@ func (s servers) WarningsOfHosts(served []string, configured map[string]string) 
 }
 
 // warnOfNoManifests warns of an events_api without what reads the event types of themes.
-func warnOfNoManifests(all []arrival) (warnings []config.Warning) {
+func warnOfNoManifests(all []arrival, of *config.Config) (warnings []config.Warning) {
+	if of.FallbackManifest != "" {
+		return nil
+	}
 	for _, arrival := range all {
 		switch arrival.name {
 		case "theme_manifest":

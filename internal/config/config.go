@@ -223,12 +223,17 @@ func (c *Config) FallbackEvents(p Placeholders) (declared *manifest.Events, err 
 		report, err := themes.Read(context.Background(), themes.FromFile(name, fileName))
 		wrong := ""
 		switch {
+		case err == nil && report.Status == themes.NoManifest:
+			wrong = quote(name) + " has no " + fileName + "; name a manifest, or the folder or the zip of a theme that has one"
 		case err != nil:
 			wrong = literal(err.Error()) + "; name a manifest, or the folder or the zip of a theme"
 		case len(report.Findings) > 0:
-			first := report.Findings[0]
-			wrong = literal(fmt.Sprintf("%s:%d: %s: %s", name, first.Line, first.Field, first.Message))
-		case report.Manifest == nil || report.Manifest.Events == nil:
+			first, more := report.Findings[0], ""
+			if others := len(report.Findings) - 1; others > 0 {
+				more = fmt.Sprintf("; caddy lychgate manifest validate says %d more", others)
+			}
+			wrong = literal(fmt.Sprintf("%s:%d: %s: %s%s", name, first.Line, first.Field, first.Message, more))
+		case report.Manifest.Events == nil:
 			wrong = quote(name) + " declares no event types; write them below events"
 		default:
 			declared = report.Manifest.Events

@@ -7,6 +7,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/pool"
 	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // base is what all parts of an edge need.
@@ -20,6 +21,7 @@ type base struct {
 	// AdminTokens are those of the admin API.
 	AdminTokens config.AdminTokens
 
+	fallback *manifest.Events // the types of themes that declare none, nil for none
 	keyring  *seal.Keyring
 	store    *openStore // nil unless something needs it
 	releases pool.Releases

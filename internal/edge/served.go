@@ -17,8 +17,11 @@ func newServedSites() *servedSites {
 }
 
 // configure has the sites of the configuration served.
-func (s *servedSites) configure(b *base) error {
+func (s *servedSites) configure(b *base) (err error) {
 	if _, err := b.Config.ManifestFile(); err != nil {
+		return err
+	}
+	if b.fallback, err = b.Config.FallbackEvents(b.Placeholders); err != nil {
 		return err
 	}
 	hosts, err := b.Config.ResolveSites(b.Placeholders)

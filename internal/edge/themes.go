@@ -12,13 +12,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
-	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // Themes is what theme_manifest runs on, of one configuration.
 type Themes struct {
-	FileName  string           // of manifests
-	fallback  *manifest.Events // nil for none
+	FileName  string // of manifests
 	base      *base
 	store     *openStore
 	kept      atomic.Pointer[themes.SQL] // nil while the store is away
@@ -35,9 +33,6 @@ func newThemes(b *base, served *servedSites, directive string, imageSize func(ct
 	s := &Themes{base: b, imageSize: imageSize}
 	var err error
 	if s.FileName, err = b.Config.ManifestFile(); err != nil {
-		return nil, err
-	}
-	if s.fallback, err = b.Config.FallbackEvents(b.Placeholders); err != nil {
 		return nil, err
 	}
 	if s.store, err = b.useStore(s); err != nil {
@@ -89,7 +84,7 @@ func (s *Themes) serve(site *Site) error {
 				if err != nil {
 					return nil, err
 				}
-				return &themes.Service{Site: site.Name, Store: store, Repositories: sources, Fallback: s.fallback, Now: time.Now}, nil
+				return &themes.Service{Site: site.Name, Store: store, Repositories: sources, Fallback: s.base.fallback, Now: time.Now}, nil
 			},
 			ImageSize: func(ctx context.Context) (string, error) { return s.imageSize(ctx, site.Name) },
 		}

@@ -211,6 +211,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			} catch {}
 			if (read !== this.#reads) return;
 			if (!event) {
+				if (status === 404) console.warn(tag + ': no event ' + name);
 				if (name && (!status || status > 428)) this.#timer = setTimeout(this.#retry = () => this.#read(tries + 1), pause(tries));
 				return; // there is no such event, or this is no page of one
 			}

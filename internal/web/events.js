@@ -159,7 +159,7 @@ button { min-height: 44px; margin-block-start: 1em; padding: .4em 1em; border: 1
 					make('p', {part: 'when'}, event.status === 'cancelled' && make('b', {part: 'cancelled'}, say('cancelled')), ' ', when(event)),
 					!isLink(event.location) && make('p', {part: 'place'}, make('bdi', {}, event.location)))));
 			this.#list.append(...items);
-			if (!this.#list.firstChild && !this.hasAttribute('past')) this.#list.append(make('li', {}, make('slot', {name: 'none'}, make('span', {part: 'none'}, say('none')))));
+			if (!this.#list.firstChild) this.#list.append(make('li', {}, make('slot', {name: 'none'}, !this.hasAttribute('past') && make('span', {part: 'none'}, say('none')))));
 			this.#more.style.visibility = next === null ? 'hidden' : '';
 			this.#next = next;
 			if (isFocused) items[0]?.querySelector('a').focus();
