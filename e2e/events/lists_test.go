@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,9 +26,7 @@ func (s *stage) openList(look browser.Look) *browser.Page {
 // listed is an event as lists have it.
 func listed(name string, more map[string]any) map[string]any {
 	event := party(map[string]any{"name": name, "url": "https://news.example.com/" + strings.ToLower(name) + "/", "feature_image": ""})
-	for key, value := range more {
-		event[key] = value
-	}
+	maps.Copy(event, more)
 	return event
 }
 
@@ -54,9 +53,13 @@ func TestListOfEvents(t *testing.T) {
 			listed("Day", map[string]any{"all_day": true, "start": "2031-05-01", "end": "2031-05-02", "location": "https://example.com/room"}),
 			listed("Days", map[string]any{"start": "2031-05-01T19:00:00+02:00", "end": "2031-05-03T12:00:00+02:00", "event_time_end": "12:00"}),
 			listed("Later", map[string]any{"start": nil, "end": nil}), listed("Mars", map[string]any{"event_time_zone": "Mars/Base"})), [][]string{
-			{"Party", "Thu, May 1, 2031, 7:00 PM GMT+2", "The Pier"}, {"<b>Gates</b>", "Cancelled Thu, May 1, 2031, 7:00 PM GMT+2"},
-			{"Here", "Thu, May 1, 2031, 1:00 PM", "The Pier"}, {"Day", "Thu, May 1, 2031"}, {"Days", "Thu, May 1 – Sat, May 3, 2031", "The Pier"},
-			{"Later", "The Pier"}, {"Mars", "Thu, May 1, 2031, 1:00 PM EDT", "The Pier"},
+			{"Party", "Thu, May 1, 2031, 7:00 PM GMT+2", "The Pier"},
+			{"<b>Gates</b>", "Cancelled Thu, May 1, 2031, 7:00 PM GMT+2"},
+			{"Here", "Thu, May 1, 2031, 1:00 PM", "The Pier"},
+			{"Day", "Thu, May 1, 2031"},
+			{"Days", "Thu, May 1 – Sat, May 3, 2031", "The Pier"},
+			{"Later", "The Pier"},
+			{"Mars", "Thu, May 1, 2031, 1:00 PM EDT", "The Pier"},
 		}, "list limit=5&from=0"},
 		"chosen": {"de_DE", `<lychgate-events type="webinar & more" limit="3" past></lychgate-events>`, listOf(nil, listed("Party", nil)), [][]string{
 			{"Party", "Do., 1. Mai 2031, 19:00 MESZ", "The Pier"},

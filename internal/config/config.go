@@ -221,7 +221,7 @@ func (c *Config) FallbackEvents(p Placeholders) (declared *manifest.Events, err 
 	}
 	err = p.Use("fallback_manifest", c.FallbackManifest, func(name string) error {
 		report, err := themes.Read(context.Background(), themes.FromFile(name, fileName))
-		wrong := ""
+		var wrong string
 		switch {
 		case err == nil && report.Status == themes.NoManifest:
 			wrong = quote(name) + " has no " + fileName + "; name a manifest, or the folder or the zip of a theme that has one"
