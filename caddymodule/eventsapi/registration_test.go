@@ -180,10 +180,10 @@ func (r *readers) register() {
 		r.T.Errorf("the calendar file of everybody: %v, want it without the link", got)
 	}
 	r.ask("DELETE", free, jane)
-	if got := r.ask("GET", r.free+"?lang=de", ""); !strings.Contains(got.Body, `"Diese Veranstaltung ist für Mitglieder.`) {
+	if got := r.ask("GET", r.free+"?lang=de", ""); !strings.Contains(got.Body, `"Melden Sie sich mit Ihrer E-Mail-Adresse an.`) {
 		r.T.Errorf("in German: %v, want the German message", got)
 	}
-	if got := r.ask("GET", r.free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(got.Body, `"Cet événement est réservé aux membres.`) {
+	if got := r.ask("GET", r.free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(got.Body, `"Inscrivez-vous avec votre adresse e-mail.`) {
 		r.T.Errorf("in a browser in French: %v, want the French message", got)
 	}
 }

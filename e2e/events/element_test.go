@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
+	"github.com/lychgate/caddy-lychgate/internal/web"
 )
 
 // A reader sees when the event is, where, and what they can do, in each of these.
@@ -46,6 +49,9 @@ func TestElementShowsWhenAndWhere(t *testing.T) {
 		"over":             {party(nil), told(200, "event_passed", "Over.", nil), with(map[string]string{"message": "Over."})},
 		"cancelled": {party(map[string]any{"status": "cancelled"}), told(200, "registration_closed", "It is cancelled.", map[string]any{"reason": "cancelled"}), map[string]string{
 			"cancelled": "This event is cancelled.", "reader-time": full["reader-time"], "event-time": full["event-time"], "map": "The Pier",
+		}},
+		"cancelled, and they were registered": {party(map[string]any{"status": "cancelled", "platform_url": "https://example.com/room"}), told(200, "registration_closed", "You were registered.", map[string]any{"reason": "cancelled", "registered_at": "2031-03-02T10:11:12Z"}), map[string]string{
+			"cancelled": "This event is cancelled.", "reader-time": full["reader-time"], "event-time": full["event-time"], "map": "The Pier", "message": "You were registered.",
 		}},
 		"none takes part":        {party(map[string]any{"access": ""}), told(500, "", "", nil), full},
 		"registration off since": {party(nil), response{404, map[string]any{"message": "x"}, nil}, full},
@@ -84,6 +90,15 @@ func TestElementShowsWhenAndWhere(t *testing.T) {
 				t.Errorf("the console has %q, %v; want nothing", problems, err)
 			}
 		})
+	}
+}
+
+// Slow phones load the script beside everything else. Caddy compresses it with zstd for most browsers.
+func TestElementIsSmall(t *testing.T) {
+	options := web.EventOptions{Events: "/ghost/lychgate/events", Registration: true, Fields: true, Button: "/ghost/lychgate/inbox-button.js", Language: "ru"}
+	compressor, err := zstd.NewWriter(nil)
+	if size := len(must(t, compressor, err).EncodeAll(web.EventScript(options), nil)); size >= 7680 {
+		t.Errorf("%d bytes, want less than 7,680", size)
 	}
 }
 

@@ -270,9 +270,15 @@ func (h *Registration) shown(r *http.Request, found registration.Registration) r
 		Deadline: api.TimeOrNull(found.Terms.Deadline), RegisteredAt: api.TimeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
 		Labels: labelsIn(r),
 	}
-	if ours := messaging.Message(languageOf(r), found.State, found.Reason); shown.Message == "" {
+	language := languageOf(r)
+	ours, isOurs := messaging.Message(language, found.State, found.Reason), found.Reason == messaging.IsFull
+	if found.Reason == messaging.IsCancelled && !found.RegisteredAt.IsZero() {
+		ours, isOurs = messaging.WereRegistered(language), true
+	}
+	switch {
+	case shown.Message == "":
 		shown.Message = ours
-	} else if found.Reason == messaging.IsFull { // which staff's text for whatever reason need not say
+	case isOurs: // which staff's text for whatever reason need not say
 		shown.Message = ours + "\n" + shown.Message
 	}
 	if found.State == messaging.LoginRequiredFree {

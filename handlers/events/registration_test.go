@@ -23,6 +23,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
@@ -216,6 +217,23 @@ func TestFullEventSaysSo(t *testing.T) {
 	want := told{200, api.Done, `{"state":"registration_closed","message":"All places are taken.\nWrite to us.","reason":"full","places_left":0,"deadline":null,"registered_at":null}`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
+	}
+}
+
+// Who was registered for an event that was cancelled reads so, and gets no link to it any more.
+func TestRegisteredReaderOfACancelledEvent(t *testing.T) {
+	db := dbtest.SQLite(t)
+	d := newDoor(t, db, `{"name":"Party","access":"free","platform_url":"https://example.com/room"}`)
+	d.ask("PUT", "/events/party/registration", "session=jane")
+	dbtest.Exec(t, db, `UPDATE events SET status = 'cancelled', revision = revision + 1`)
+	for session, want := range map[string]string{"jane": "You were registered.", "john": "This event is cancelled."} {
+		wait.Until(t, func() string { // what was read a moment ago counts for a second
+			got, _ := d.ask("GET", "/events/party/registration", "session="+session)
+			if !strings.Contains(got.Body, `"message":"`+want+`","reason":"cancelled"`) || strings.Contains(got.Body, "example.com/room") {
+				return fmt.Sprintf("%s: got %s, want %q and no link", session, got.Body, want)
+			}
+			return ""
+		})
 	}
 }
 

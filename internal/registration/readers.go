@@ -46,7 +46,7 @@ type Registration struct {
 	// RegisteredAt is zero unless the reader is registered.
 	RegisteredAt time.Time
 
-	// PlatformURL is the online event link, "" unless the reader is registered or anyone may.
+	// PlatformURL is the online event link, "" unless the reader is registered or anyone may, and of an event that is cancelled.
 	PlatformURL string
 }
 
@@ -121,7 +121,7 @@ func (r *Readers) registration(settings events.Settings, of offer, reader Reader
 	found := Registration{Terms: of.terms, Taken: of.taken, RegisteredAt: at}
 	found.State, found.Reason = StateOf(of.terms, r.db.Now(), reader.Membership, !at.IsZero(), of.taken)
 	found.Message = settings.Messages[string(found.State)]
-	if !at.IsZero() || of.terms.Access == events.AccessAnyone {
+	if !of.terms.IsCancelled && (!at.IsZero() || of.terms.Access == events.AccessAnyone) {
 		found.PlatformURL = of.platformURL
 	}
 	return found

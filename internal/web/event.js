@@ -338,7 +338,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				slot('when', (here || there) && make('div', {part: 'when'}, here && make(event.url ? 'p' : 'h2', {part: 'reader-time'}, here, differ && make('small', {}, nameOf(zoneHere, from))),
 					differ && there && make('p', {part: 'event-time'}, `${there} · ${nameOf(theirs, from)}`)), this.#countdown),
 				slot('place', place && make('p', {part: 'place'}, linkTo(isLink(place) ? place : map.replace('*', encodeURIComponent(place)), place, 'map'))),
-				slot('online', isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
+				slot('online', event.status !== 'cancelled' && isLink(event.platform_url) && make('p', {part: 'online'}, linkTo(event.platform_url, say('online'), 'online-link'))),
 				site.fields && slot('fields', make('dl', {part: 'fields'}, ...Object.entries(event.labels ?? {}).map(([key, label]) =>
 					make('div', {part: 'field'}, make('dt', {part: 'field-label'}, label), make('dd', {part: 'field-value'}, shown(event.fields[key])))))),
 				this.#takesPart && slot('registration', this.#registration),
@@ -358,7 +358,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		#tell() {
 			const told = this.#told, {state, places_left: left} = told ?? {};
 			// What stands above all else already is not said twice.
-			this.#registration.hidden = state === '' || told?.reason === 'cancelled' && this.#event.status === told.reason;
+			this.#registration.hidden = state === '' || told?.reason === 'cancelled' && this.#event.status === told.reason && !told.registered_at;
 			this.#registration.toggleAttribute('data-reserved', !told && this.#event.status !== 'cancelled'
 				|| /^(can|login|up|registered)/.test(state));
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;

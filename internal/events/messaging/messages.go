@@ -72,6 +72,16 @@ func Message(language string, state State, reason Reason) string {
 	return in.registrationClosed
 }
 
+// WereRegistered tells a reader that they had registered for an event that was cancelled. It is in English if there are no
+// messages in the language.
+func WereRegistered(language string) string {
+	in, ok := phrasesOf[language]
+	if !ok {
+		in = phrasesOf[DefaultLanguage]
+	}
+	return in.wereRegistered
+}
+
 // NeedsScript tells a reader without JavaScript how to register, in a language that [Language] has
 // named.
 func NeedsScript(language string) string { return phrasesOf[language].needsScript }

@@ -6,6 +6,7 @@ type phrases struct {
 	registered, registrationClosed, eventPassed                        string
 
 	full, cancelled string // reasons of registrationClosed
+	wereRegistered  string // for an event that was cancelled
 
 	needsScript string // how to register, for a reader without JavaScript
 }
@@ -22,6 +23,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "انتهت هذه الفعالية.",
 		full:               "جميع الأماكن محجوزة.",
 		cancelled:          "أُلغيت هذه الفعالية.",
+		wereRegistered:     "كنت مسجلًا في هذه الفعالية.",
 		needsScript:        "يُرجى تفعيل JavaScript للتسجيل.",
 	},
 	"cs": {
@@ -34,6 +36,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Tato akce již skončila.",
 		full:               "Všechna místa jsou obsazena.",
 		cancelled:          "Tato akce je zrušena.",
+		wereRegistered:     "Na tuto akci jste byli zaregistrováni.",
 		needsScript:        "Pro registraci zapněte JavaScript.",
 	},
 	"da": {
@@ -46,6 +49,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Arrangementet er slut.",
 		full:               "Alle pladser er optaget.",
 		cancelled:          "Arrangementet er aflyst.",
+		wereRegistered:     "Du var tilmeldt.",
 		needsScript:        "Slå JavaScript til for at tilmelde dig.",
 	},
 	"de": {
@@ -58,6 +62,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Diese Veranstaltung ist vorbei.",
 		full:               "Alle Plätze sind vergeben.",
 		cancelled:          "Diese Veranstaltung ist abgesagt.",
+		wereRegistered:     "Sie waren angemeldet.",
 		needsScript:        "Aktivieren Sie JavaScript, um sich anzumelden.",
 	},
 	"en": {
@@ -70,6 +75,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "This event is over.",
 		full:               "All places are taken.",
 		cancelled:          "This event is cancelled.",
+		wereRegistered:     "You were registered.",
 		needsScript:        "Turn on JavaScript to register.",
 	},
 	"es": {
@@ -82,6 +88,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Este evento ya ha terminado.",
 		full:               "No quedan plazas.",
 		cancelled:          "Este evento se ha cancelado.",
+		wereRegistered:     "Tenías una inscripción.",
 		needsScript:        "Active JavaScript para inscribirse.",
 	},
 	"fi": {
@@ -94,6 +101,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Tämä tapahtuma on päättynyt.",
 		full:               "Kaikki paikat on varattu.",
 		cancelled:          "Tämä tapahtuma on peruttu.",
+		wereRegistered:     "Olit ilmoittautunut.",
 		needsScript:        "Ilmoittautuaksesi ota JavaScript käyttöön.",
 	},
 	"fr": {
@@ -106,6 +114,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Cet événement est terminé.",
 		full:               "Toutes les places sont prises.",
 		cancelled:          "Cet événement est annulé.",
+		wereRegistered:     "Vous étiez inscrit(e).",
 		needsScript:        "Activez JavaScript pour vous inscrire.",
 	},
 	"he": {
@@ -118,6 +127,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "האירוע הסתיים.",
 		full:               "כל המקומות תפוסים.",
 		cancelled:          "האירוע בוטל.",
+		wereRegistered:     "נרשמת לאירוע זה.",
 		needsScript:        "כדי להירשם יש להפעיל JavaScript.",
 	},
 	"it": {
@@ -130,6 +140,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Questo evento è terminato.",
 		full:               "Tutti i posti sono occupati.",
 		cancelled:          "Questo evento è stato annullato.",
+		wereRegistered:     "Avevi un’iscrizione.",
 		needsScript:        "Attiva JavaScript per iscriverti.",
 	},
 	"ja": {
@@ -142,6 +153,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "このイベントは終了しました。",
 		full:               "満席です。",
 		cancelled:          "このイベントは中止になりました。",
+		wereRegistered:     "お申し込み済みのイベントです。",
 		needsScript:        "参加登録するには、JavaScriptを有効にしてください。",
 	},
 	"ko": {
@@ -154,6 +166,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "이 이벤트는 종료되었습니다.",
 		full:               "모든 자리가 찼습니다.",
 		cancelled:          "이 이벤트는 취소되었습니다.",
+		wereRegistered:     "신청하셨던 행사입니다.",
 		needsScript:        "참가 신청하려면 JavaScript를 켜 주세요.",
 	},
 	"nb": norwegian,
@@ -167,6 +180,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Dit evenement is voorbij.",
 		full:               "Alle plaatsen zijn bezet.",
 		cancelled:          "Dit evenement is geannuleerd.",
+		wereRegistered:     "Je was aangemeld.",
 		needsScript:        "Zet JavaScript aan om u aan te melden.",
 	},
 	"no": norwegian,
@@ -180,6 +194,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "To wydarzenie już się zakończyło.",
 		full:               "Wszystkie miejsca są zajęte.",
 		cancelled:          "To wydarzenie zostało odwołane.",
+		wereRegistered:     "Twój zapis był przyjęty.",
 		needsScript:        "Aby się zapisać, proszę włączyć JavaScript.",
 	},
 	"pt": {
@@ -192,6 +207,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Este evento já terminou.",
 		full:               "Todas as vagas estão preenchidas.",
 		cancelled:          "Este evento foi cancelado.",
+		wereRegistered:     "Tinha uma inscrição.",
 		needsScript:        "Para se inscrever, ative o JavaScript.",
 	},
 	"ru": {
@@ -204,6 +220,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Это мероприятие уже прошло.",
 		full:               "Все места заняты.",
 		cancelled:          "Это мероприятие отменено.",
+		wereRegistered:     "Вы были зарегистрированы.",
 		needsScript:        "Чтобы записаться, включите JavaScript.",
 	},
 	"sv": {
@@ -216,6 +233,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Evenemanget är över.",
 		full:               "Alla platser är upptagna.",
 		cancelled:          "Evenemanget är inställt.",
+		wereRegistered:     "Du var anmäld.",
 		needsScript:        "Slå på JavaScript för att anmäla dig.",
 	},
 	"tr": {
@@ -228,6 +246,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Bu etkinlik sona erdi.",
 		full:               "Tüm yerler dolu.",
 		cancelled:          "Bu etkinlik iptal edildi.",
+		wereRegistered:     "Kaydınız vardı.",
 		needsScript:        "Kaydolmak için JavaScript'i etkinleştirin.",
 	},
 	"uk": {
@@ -240,6 +259,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "Ця подія вже минула.",
 		full:               "Усі місця зайнято.",
 		cancelled:          "Цю подію скасовано.",
+		wereRegistered:     "Ви були зареєстровані.",
 		needsScript:        "Щоб записатися, увімкніть JavaScript.",
 	},
 	"zh": {
@@ -252,6 +272,7 @@ var phrasesOf = map[string]phrases{
 		eventPassed:        "此活动已结束。",
 		full:               "名额已满。",
 		cancelled:          "此活动已取消。",
+		wereRegistered:     "您已报名此活动。",
 		needsScript:        "请启用 JavaScript 后报名。",
 	},
 }
@@ -266,5 +287,6 @@ var norwegian = phrases{
 	eventPassed:        "Arrangementet er over.",
 	full:               "Alle plassene er tatt.",
 	cancelled:          "Arrangementet er avlyst.",
+	wereRegistered:     "Du var påmeldt.",
 	needsScript:        "Slå på JavaScript for å melde deg på.",
 }
