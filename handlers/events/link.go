@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
@@ -20,10 +21,8 @@ import (
 // This file answers guests, who register by the link of a mail.
 
 const (
-	maxEmail = 254 // bytes
-
-	// maxMemberName is less than Ghost takes, which counts 191 characters, in bytes.
-	maxMemberName = 191
+	maxEmail      = 254 // bytes
+	maxMemberName = 191 // code points, as Ghost counts
 )
 
 // Reasons of failures, beside those of a closed registration.
@@ -56,13 +55,16 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		api.WriteJSON(w, http.StatusOK, h.shown(r, found))
 		return api.Done
 	}
-	if !mayBeEmail(asked.email) {
-		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, invalidEmail})
+	words := cmp.Or(labelsIn(r), &english)
+	refuse := func(message, reason string) api.Outcome {
+		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{message, reason})
 		return api.Rejected
 	}
-	if len(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
-		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).noName, invalidName})
-		return api.Rejected
+	if !mayBeEmail(asked.email) {
+		return refuse(words.unknownEmail, invalidEmail)
+	}
+	if utf8.RuneCountInString(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
+		return refuse(words.noName, invalidName)
 	}
 	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
 	if err != nil {
@@ -74,8 +76,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return outcome
 	}
 	if asked.name == "" && to.Terms.AskName == manifest.NameIsRequired && to.MaySignUp {
-		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).noName, invalidName})
-		return api.Rejected
+		return refuse(words.noName, invalidName)
 	}
 	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
@@ -83,8 +84,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
-		api.WriteJSON(w, http.StatusUnprocessableEntity, linkFailure{cmp.Or(labelsIn(r), &english).unknownEmail, unknownEmail})
-		return api.Rejected
+		return refuse(words.unknownEmail, unknownEmail)
 	case errors.Is(err, platform.ErrTooManyMails):
 		return tooManyMails(w, r, mailsRetry)
 	case err != nil:

@@ -106,7 +106,7 @@ func (e *Event) head(of sitePage, address string) string {
 	part := headStart + "\n" + script(`type="application/ld+json"`, linked.object()) + "\n" +
 		script(`type="application/json" `+headID, public) + "\n"
 	if of.script != "" {
-		address := url.URL{Path: of.script, RawQuery: of.words}
+		address := url.URL{Path: of.script, RawQuery: of.scriptLanguage}
 		part += `<script src=` + unquoted.Replace(address.String()) + scriptEnd + "</script>\n"
 	}
 	return part + headEnd

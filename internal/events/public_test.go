@@ -176,14 +176,14 @@ func scriptsOf(t *testing.T, head string) map[string]string {
 // A page that readers get loads the script that shows the event, behind what that reads.
 func TestHeadWithScript(t *testing.T) {
 	e := newEvent(map[string]any{})
-	for _, test := range []struct{ name, path, words, want string }{
+	for _, test := range []struct{ name, path, language, want string }{
 		{"a language that has no messages", "/ghost/lychgate/event.js", "", `<script src=/ghost/lychgate/event.js async blocking="render"></script>` + "\n"},
 		{"the usual path", "/ghost/lychgate/event.js", "de", `<script src=/ghost/lychgate/event.js?de async blocking="render"></script>` + "\n"},
 		{"a path with markup", `/"'><b>&=` + "` /event.js", "de", `<script src=/%22%27%3E%3Cb%3E%26%3D%60%20/event.js?de async blocking="render"></script>` + "\n"},
 		{"none", "", "de", ""},
 	} {
 		want := strings.TrimSuffix(e.head(sitePage{}, ""), headEnd) + test.want + headEnd
-		if diff := cmp.Diff(want, e.head(sitePage{script: test.path, words: test.words}, "")); diff != "" {
+		if diff := cmp.Diff(want, e.head(sitePage{script: test.path, scriptLanguage: test.language}, "")); diff != "" {
 			t.Errorf("%s: the head (-want +got): %s", test.name, diff)
 		}
 	}

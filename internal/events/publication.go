@@ -76,7 +76,7 @@ func (s *sitePages) sitePage(ctx context.Context, host platform.EventHost, site 
 		return p, false, nil //nolint:nilerr // isKnown says so
 	}
 	if language, ok := messaging.Language(p.publication.Language); ok {
-		p.language, p.words = language, language
+		p.language, p.scriptLanguage = language, language
 	}
 	return p, true, nil
 }

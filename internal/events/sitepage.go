@@ -24,9 +24,11 @@ type Pages struct {
 // sitePage is what the posts of a site's events have for readers beside the events.
 type sitePage struct {
 	script   string // its path, "" for none
-	words    string // the language of which the script needs the texts, "" for all
 	list     string // the path of the list of events, "" for none
 	language string // of messages
+
+	// scriptLanguage is the one language whose texts the script has, "" for all: the publication's may be another one.
+	scriptLanguage string
 
 	// register is the text of staff that says how to register, "" for our own. It counts for
 	// events that take registrations if takesRegistrations.

@@ -394,7 +394,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				field.focus();
 			})];
 			const input = (part, properties) => make('label', {part: 'label'}, label[part], make('input', {part, name: part, autocomplete: part, required: true, ...properties}));
-			const form = make('form', {part: 'form'}, asks && input('name', {maxLength: 95, required: asks === 'required'}), input('email', {type: 'email', maxLength: 254}),
+			const form = make('form', {part: 'form'}, asks && input('name', {maxLength: 191, required: asks === 'required'}), input('email', {type: 'email', maxLength: 254}),
 				make('button', {part: 'button register'}, state.endsWith('paid') ? label.sign_in : label.register));
 			form.onsubmit = submit => {
 				submit.preventDefault();

@@ -43,10 +43,7 @@ func Language(tag string) (string, bool) {
 // Message is the default text for a state and its reason, where staff have written none. If there
 // are no messages in the language, the text is in English.
 func Message(language string, state State, reason Reason) string {
-	in, ok := phrasesOf[language]
-	if !ok {
-		in = phrasesOf[DefaultLanguage]
-	}
+	in := phrasesIn(language)
 	switch reason {
 	case IsFull:
 		return in.full
@@ -74,12 +71,13 @@ func Message(language string, state State, reason Reason) string {
 
 // WereRegistered tells a reader that they had registered for an event that was cancelled. It is in English if there are no
 // messages in the language.
-func WereRegistered(language string) string {
-	in, ok := phrasesOf[language]
-	if !ok {
-		in = phrasesOf[DefaultLanguage]
+func WereRegistered(language string) string { return phrasesIn(language).wereRegistered }
+
+func phrasesIn(language string) phrases {
+	if in, ok := phrasesOf[language]; ok {
+		return in
 	}
-	return in.wereRegistered
+	return phrasesOf[DefaultLanguage]
 }
 
 // NeedsScript tells a reader without JavaScript how to register, in a language that [Language] has
