@@ -147,7 +147,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	isPage := h.page.Handles(r.URL.Path)
 	if !isPage && !isBelow(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
-		return h.on.Pass(w, r, next)
+		return h.on.Pass(h.leadBack(w, r), r, next)
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
 	site, err := h.on.Edge.FindSite(r.Host)
@@ -179,6 +179,18 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	site.Metrics.ServedEvents(h.readers.Serve(w, r, site.Name, site.Readers(), h.events.Feed, h.on.ClientAddr(r)))
 	return nil
+}
+
+// leadBack has a link that was mailed to a reader lead to its event.
+func (h *EventsAPI) leadBack(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+	if !eventhandlers.IsMailedLink(r) {
+		return w
+	}
+	site, err := h.on.Edge.FindSite(r.Host)
+	if err != nil || site.Readers() == nil {
+		return w
+	}
+	return eventhandlers.LeadBack(w, r, site.Readers())
 }
 
 // UnmarshalJSON names the field in its errors.

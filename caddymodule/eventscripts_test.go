@@ -14,10 +14,10 @@ func TestScriptsOfEvents(t *testing.T) {
 			config := edgetest.EventsConfig(edgetest.SQLiteStore(t), "http://127.0.0.1:1", edgetest.AnAdminKey, "60 1m\n"+c.option)
 			e := edgetest.StartEdge(t, nil, config)
 			for path, want := range map[string]string{
-				"event.js":                `"fields":` + c.fields + `,"button":"","language":""}`,
+				"event.js":                `"fields":` + c.fields + `,"button":"","language":"en"}`,
 				"event.js?de":             `"fields":` + c.fields + `,"button":"","language":"de"}`,
 				"event.js?de-AT&x=1":      `"fields":` + c.fields + `,"button":"","language":"de"}`,
-				"event.js?tlh":            `"fields":` + c.fields + `,"button":"","language":""}`,
+				"event.js?tlh":            `"fields":` + c.fields + `,"button":"","language":"en"}`,
 				"events.js":               `{"events":"/ghost/lychgate/events",`,
 				"event.d.ts?what=ever&de": "LychgateEventElement",
 			} {

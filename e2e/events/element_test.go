@@ -97,8 +97,8 @@ func TestElementShowsWhenAndWhere(t *testing.T) {
 func TestElementIsSmall(t *testing.T) {
 	options := web.EventOptions{Events: "/ghost/lychgate/events", Registration: true, Fields: true, Button: "/ghost/lychgate/inbox-button.js", Language: "ru"}
 	compressor, err := zstd.NewWriter(nil)
-	if size := len(must(t, compressor, err).EncodeAll(web.EventScript(options), nil)); size >= 7680 {
-		t.Errorf("%d bytes, want less than 7,680", size)
+	if size := len(must(t, compressor, err).EncodeAll(web.EventScript(options), nil)); size >= 8192 {
+		t.Errorf("%d bytes, want less than 8,192", size)
 	}
 }
 
@@ -118,13 +118,13 @@ func TestElementLooks(t *testing.T) {
 	} {
 		for _, state := range []string{"can_register", "login_required_free", "registered", "upgrade_required"} {
 			t.Run(name+", "+state, func(t *testing.T) {
-				s := newStage(t, true, told(200, state, "This event is for members. Sign in or sign up to register.", map[string]any{"places_left": 3, "platform_url": "https://example.com/room"}))
+				s := newStage(t, true, told(200, state, "This event is for members. Sign in or sign up to register.", map[string]any{"places_left": 3, "newsletters": true, "platform_url": "https://example.com/room"}))
 				s.page(c.lang, party(map[string]any{"location": "A-place-with-a-very-long-name-that-nobody-breaks, " + strings.Repeat("x", 60)}), c.css, plainTheme)
 				p := s.open(c.look)
 				p.Until("element.state.message")
-				p.Do("part('calendar').open = true")
+				p.Do("part('calendar').open = true; part('email')?.focus()")
 				diff(t, "overflow", false, browser.JS[bool](p, "document.documentElement.scrollWidth > innerWidth"))
-				diff(t, "small targets", []string{}, browser.JS[[]string](p, `[...element.shadowRoot.querySelectorAll('button, input, [part~=button]')].filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML)`))
+				diff(t, "small targets", []string{}, browser.JS[[]string](p, `[...element.shadowRoot.querySelectorAll('button, input:not([type=checkbox]), [part=news], [part~=button]')].filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML)`))
 				p.Do("await import('/axe.js')")
 				diff(t, "barriers", []string{}, browser.JS[[]string](p, "axe.run(document, {rules: {region: {enabled: false}}}).then(found => found.violations.flatMap(v => v.nodes.map(node => v.id + ': ' + node.html)))"))
 				p.Picture("element-" + name + "-" + state)
@@ -194,6 +194,40 @@ func TestElementFlow(t *testing.T) {
 	diff(t, "address", "?a=b&action=signup#c", browser.JS[string](p, "location.search + location.hash"))
 }
 
+// Programs that check mails open their links and run the page. None registers anybody: where the browser has not asked
+// for the link, the last step is a press. A link that does not sign in any more says so.
+func TestElementOfALinkOpenedElsewhere(t *testing.T) {
+	const id, link = "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en", "/page?a=b&lychgate-registration=TOKEN#c"
+	can, is, out := told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil), told(200, "login_required_free", "For members.", map[string]any{"newsletters": true})
+	s := newStage(t, true, can, is)
+	s.page("en", party(nil), "", plainTheme)
+	p := s.open(browser.Look{Width: 1280, Height: 900})
+	opens := func(message, address string, asked []string, responses ...response) {
+		t.Helper()
+		s.requests()
+		s.responses = responses
+		p.Must(p.Navigate(s.URL + link))
+		p.Until("text(part('message')) === '" + message + "'")
+		diff(t, message+": asked", asked, s.requests())
+		diff(t, message+": address", address, browser.JS[string](p, "location.search + location.hash"))
+	}
+	opens("Press once more.", "?a=b&lychgate-registration=TOKEN#c", []string{"GET " + id}, can, is)
+	p.Do("part('register').click()")
+	p.Until("text(part('message')) === 'See you.'")
+	diff(t, "asked", []string{"PUT " + id + ` {"token":"TOKEN","pressed":true}`}, s.requests())
+	diff(t, "address", "?a=b#c", browser.JS[string](p, "location.search + location.hash"))
+	opens("See you.", "?a=b#c", []string{"GET " + id}, is)
+
+	opens("Ask for a new link.", "?a=b#c", []string{"GET " + id}, out, told(202, "login_required_free", "For members.", nil), can, is)
+	p.Do("part('news').click(); part('email').value = 'jane@example.com'; part('email').form.requestSubmit()")
+	p.Until("text(part('message')) === 'Sent to jane@example.com.'")
+	diff(t, "asked", []string{"POST " + id + ` {"email":"jane@example.com","newsletters":false}`}, s.requests())
+
+	// It was asked for in this browser now, once.
+	opens("Come in.", "?a=b#c", []string{"PUT " + id + ` {"token":"TOKEN"}`}, can) // somebody else is signed in
+	opens("Press once more.", "?a=b&lychgate-registration=TOKEN#c", []string{"GET " + id}, can)
+}
+
 // A reader whose press has no response yet goes on with other things meanwhile, and no press is lost.
 func TestElementRetries(t *testing.T) {
 	away := func(seconds string) response {
@@ -228,6 +262,7 @@ func TestElementRetries(t *testing.T) {
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "asked with a network", []string{"GET " + id, "PUT " + id, "PUT " + id}, s.requests())
 
+	p.Do("localStorage['lychgate-registration'] = '" + strings.TrimSuffix(id, " lang=en") + "'")
 	again("/page?lychgate-registration=TOKEN", response{429, map[string]any{"message": "Too many."}, http.Header{"Retry-After": {"1"}}}, is)
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "asked with a link", []string{"PUT " + id + ` {"token":"TOKEN"}`, "PUT " + id + ` {"token":"TOKEN"}`}, s.requests())

@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"regexp"
@@ -48,6 +49,29 @@ func (v visitor) sendLink(email string) (message string) {
 	v.Must(v.Press(email + "\r"))
 	v.Until(fmt.Sprintf("!element.state.loading && part('message').textContent !== %q", before))
 	return browser.JS[string](v.Page, "part('message').textContent")
+}
+
+// register presses the button, and waits until the reader is registered.
+func (v visitor) register() {
+	v.T.Helper()
+	v.Do("part('register').click()")
+	v.Until("element.state.state === 'registered'")
+}
+
+// useUp opens a mailed link as often as Ghost takes it.
+func (s *site) useUp(link string) {
+	s.t.Helper()
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for range 10 {
+		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, link, nil)
+		must(s.t, request, err)
+		opened, err := client.Do(request)
+		must(s.t, opened, err).Body.Close()
+		if len(opened.Cookies()) == 0 {
+			return
+		}
+	}
+	s.t.Fatalf("Ghost takes a link more than ten times, want fewer")
 }
 
 var mailedLink = regexp.MustCompile(`http://localhost:[0-9]+[^\s"<>)]*/members/\?token=[^\s"<>)]*`)
@@ -124,18 +148,21 @@ func TestGuestsRegister(t *testing.T) {
 	p.Picture("guest-waits")
 	link := s.link(box, "jane@gmail.com")
 	phone := s.visitor(link)
-	diff(t, "on another device", "registered", phone.state())
+	diff(t, "on another device", "can_register", phone.state())
+	diff(t, "said there", "One step is left: press the button to register.", browser.JS[string](phone.Page, "part('message').textContent"))
+	phone.Picture("guest-confirms")
+	phone.register()
 	if guests := s.get("/ghost/lychgate/desk/events/" + open.ID + "/registrations"); !strings.Contains(guests, `"name":"Jane Gate"`) {
 		t.Errorf("the guest list is %s, want the name that jane wrote", guests)
 	}
 	diff(t, "the address there", false, browser.JS[bool](phone.Page, "location.href.includes('lychgate-registration')"))
 	phone.Picture("guest-registered")
-	diff(t, "the link again, where they are signed in", "registered", func() string {
-		phone.Must(phone.Navigate(link)) // which Ghost may refuse, and then shows its homepage
-		phone.Must(phone.Navigate(s.base + "/open/"))
-		return phone.state()
-	}())
-	diff(t, "the link again, elsewhere", "login_required_free", s.visitor(s.base+"/open/").state())
+	s.useUp(link)
+	phone.Must(phone.Navigate(link))
+	diff(t, "the link again, where they are signed in", []string{"registered", "/open/"}, []string{phone.state(), browser.JS[string](phone.Page, "location.pathname")})
+	again := s.visitor(link)
+	diff(t, "the link again, elsewhere", []string{"login_required_free", "/open/", "This link was already used, or has expired. Ask for a new one."},
+		[]string{again.state(), browser.JS[string](again.Page, "location.pathname"), browser.JS[string](again.Page, "part('message').textContent")})
 
 	// Somebody else's link, pasted where jane is signed in.
 	p = s.visitor("/small/")
@@ -150,15 +177,15 @@ func TestGuestsRegister(t *testing.T) {
 	diff(t, "somebody else's link", "can_register", phone.state())
 
 	// The event fills up meanwhile, and the reader is told so.
-	phone.Do("part('register').click()")
-	phone.Until("element.state.state === 'registered'")
+	phone.register()
 	late := s.visitor(johns.String())
 	diff(t, "full meanwhile", []string{"registration_closed", "full"}, []string{late.state(), browser.JS[string](late.Page, "element.state.reason")})
 
 	// A member, signed out, and one who is none where members pay.
 	p = s.visitor("/open/")
 	p.sendLink("john@example.com")
-	diff(t, "a member already", "registered", s.visitor(s.link(box, "john@example.com")).state())
+	p.Must(p.Navigate(s.link(box, "john@example.com")))
+	diff(t, "a member already, in the browser that asked", "registered", p.state())
 	p = s.visitor("/paying/")
 	diff(t, "nobody, where members pay", unknown("nobody@example.com"), p.sendLink("nobody@example.com"))
 	p.sendLink("john@example.com")
@@ -178,5 +205,58 @@ func TestGuestsByInvitation(t *testing.T) {
 	p := s.visitor("/party/")
 	diff(t, "nobody", unknown("nobody@example.com"), p.sendLink("nobody@example.com"))
 	p.sendLink("jane@example.com")
-	diff(t, "a member", "registered", s.visitor(s.link(box, "jane@example.com")).state())
+	phone := s.visitor(s.link(box, "jane@example.com"))
+	diff(t, "a member", "can_register", phone.state())
+	phone.register()
+}
+
+// A guest who becomes a member is told that there are newsletters, and gets none if they say no. Where Ghost welcomes new
+// members on a page, they come to the event all the same.
+func TestGuestsAndNewsletters(t *testing.T) {
+	box, smtp := mailbox.Start(t)
+	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+	s := newSite(t, "")
+	s.publish("webinar", map[string]any{"name": "Party", "slug": "party", "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_zone": "UTC", "speaker": "Ada", "access": "free"})
+	s.activate("source")
+	var tiers struct {
+		Tiers []struct{ ID, Name, Type string }
+	}
+	s.send("GET", "/ghost/api/admin/tiers/?filter=type:free", nil, &tiers)
+	free := tiers.Tiers[0]
+	s.send("PUT", "/ghost/api/admin/tiers/"+free.ID+"/", map[string]any{"tiers": []any{map[string]string{"id": free.ID, "name": free.Name, "welcome_page_url": "/about/"}}}, nil)
+	newsletters := func(email string) int {
+		var found struct {
+			Members []struct{ Newsletters []any }
+		}
+		s.send("GET", "/ghost/api/admin/members/?include=newsletters&filter="+url.QueryEscape("email:'"+email+"'"), nil, &found)
+		if len(found.Members) != 1 {
+			t.Fatalf("%d members have the address %s, want 1", len(found.Members), email)
+		}
+		return len(found.Members[0].Newsletters)
+	}
+	for email, c := range map[string]struct{ isTicked, isSameBrowser bool }{
+		"here@example.com":  {false, true},
+		"there@example.com": {false, false},
+		"news@example.com":  {true, true},
+	} {
+		p := s.visitor("/party/")
+		p.Until("part('email')")
+		p.Do("part('email').focus()")
+		diff(t, email+": at first", true, browser.JS[bool](p.Page, "seen(part('news')) && part('news').firstChild.checked"))
+		if !c.isTicked {
+			p.Do("part('news').click()")
+		}
+		p.sendLink(email)
+		if c.isSameBrowser {
+			p.Must(p.Navigate(s.link(box, email)))
+		} else {
+			p = s.visitor(s.link(box, email))
+			diff(t, email, "can_register", p.state())
+			p.register()
+		}
+		diff(t, email+": where", []string{"registered", "/party/"}, []string{p.state(), browser.JS[string](p.Page, "location.pathname")})
+		if got := newsletters(email); got > 0 != c.isTicked {
+			t.Errorf("%s: %d newsletters, want some: %t", email, got, c.isTicked)
+		}
+	}
 }

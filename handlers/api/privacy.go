@@ -17,15 +17,16 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
-// This file keeps strangers out of a private publication, as its platform does.
+// This file keeps strangers out of a private publication, as its platform does, and remembers what the platform says
+// of a publication.
 
 const (
-	// privacyTTL is how long a publication is taken to be private or not as its platform said.
-	privacyTTL = 30 * time.Second
+	// saidTTL is how long a publication is taken to be as its platform said.
+	saidTTL = 30 * time.Second
 
-	// privacyTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
+	// saidTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
 	// long again.
-	privacyTimeout = 3 * time.Second
+	saidTimeout = 3 * time.Second
 )
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
@@ -33,56 +34,62 @@ var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Messag
 
 var errPrivacyUnknown = Unavailable("%s could not be asked whether the publication is private. Try again in a moment.", readerRetry)
 
-// privacy is what a platform said of a publication last.
-type privacy struct {
+// saidLast is what a platform said last to a question.
+type saidLast[T any] struct {
 	mu      sync.Mutex
-	said    platform.Privacy
+	said    T
 	isKnown bool
 	until   time.Time // when it is asked again
 	asking  singleflight.Group
 }
 
-// Privacies are what platforms said of their publications, by site. They may outlive a configuration, so that a reload while
+// publication is what a platform said of a publication last.
+type publication struct {
+	privacy     saidLast[platform.Privacy]
+	newsletters saidLast[platform.Newsletters]
+}
+
+// Publications are what platforms said of their publications, by site. They may outlive a configuration, so that a reload while
 // a platform is away keeps nobody out. They may be used by many goroutines at once.
-type Privacies struct {
-	known *recent.Cache[[sha256.Size]byte, *privacy]
+type Publications struct {
+	known *recent.Cache[[sha256.Size]byte, *publication]
 }
 
 const (
-	// maxPrivacies bounds the sites of which something is known, and keepPrivacy how long that is after the last reload.
-	maxPrivacies = 100_000
-	keepPrivacy  = 24 * time.Hour
+	// maxPublications bounds the sites of which something is known, and keepPublication how long that is after the last reload.
+	maxPublications = 100_000
+	keepPublication = 24 * time.Hour
 )
 
-// NewPrivacies knows nothing yet.
-func NewPrivacies() *Privacies {
-	return &Privacies{recent.New[[sha256.Size]byte, *privacy](maxPrivacies, keepPrivacy)}
+// NewPublications knows nothing yet.
+func NewPublications() *Publications {
+	return &Publications{recent.New[[sha256.Size]byte, *publication](maxPublications, keepPublication)}
 }
 
 // of finds what is known of a site with a platform that has a secret.
-func (p *Privacies) of(site string, secret []byte) *privacy {
+func (p *Publications) of(site string, secret []byte) *publication {
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %x", site, secret))
 	said, ok := p.known.Get(key)
 	if !ok {
-		said = new(privacy)
+		said = &publication{newsletters: saidLast[platform.Newsletters]{isKnown: true}} // none, until a platform says others
 	}
 	p.known.Put(key, said, time.Now())
 	return said
 }
 
-func (p *privacy) now() (said platform.Privacy, isFresh bool) {
+func (p *saidLast[T]) now() (said T, isFresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
 // find asks once for all who wait.
-func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.Privacy, error)) (platform.Privacy, error) {
+func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, error)) (last T, err error) {
 	if said, isFresh := p.now(); isFresh {
 		return said, nil
 	}
 	response := p.asking.DoChan("", func() (any, error) {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), privacyTimeout)
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), saidTimeout)
 		defer cancel()
 		said, err := ask(asking)
 		p.mu.Lock()
@@ -92,7 +99,7 @@ func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.
 		} else if !p.isKnown {
 			return nil, err
 		}
-		p.until = time.Now().Add(privacyTTL)
+		p.until = time.Now().Add(saidTTL)
 		return nil, nil
 	})
 	select {
@@ -100,14 +107,14 @@ func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.
 		said, _ := p.now()
 		return said, asked.Err
 	case <-ctx.Done():
-		return platform.Privacy{}, ctx.Err()
+		return last, ctx.Err()
 	}
 }
 
 // Admit lets a request from an address pass, unless the publication is private. Then the browser must have given
 // its password, as a cookie shows, or the request must have the token of its feed. Errors: ErrPrivate, and others of [FailureOf].
 func (s *Readers) Admit(ctx context.Context, r *http.Request, address netip.Addr, token string) (isPrivate bool, err error) {
-	said, err := s.privacy.find(ctx, s.platform.Privacy)
+	said, err := s.publication.privacy.find(ctx, s.platform.Privacy)
 	switch {
 	case err != nil:
 		return true, errPrivacyUnknown.For(s.title).Because(err)

@@ -46,7 +46,7 @@ func (c *closing) HasAccess(context.Context, string) (bool, error) {
 func TestPrivacyIsKnownWithinAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(closing)
-		privacies := NewPrivacies()
+		privacies := NewPublications()
 		s := NewReaders("daily", "Ghost", c, NewAuthLimiter(platformtest.StaffLimiter(t)), privacies)
 		admit := func(cookie string) error {
 			r := httptest.NewRequest(http.MethodGet, "https://news.example.com/ghost/lychgate/events", nil)

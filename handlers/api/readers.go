@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
@@ -16,20 +17,20 @@ import (
 // Readers tells which member of the publication a request comes from. It may be used by many
 // goroutines at once.
 type Readers struct {
-	title    string // of the platform
-	platform platform.ReaderHost
-	sessions sessions[platform.Reader]
-	access   sessions[bool] // to a private publication
-	privacy  *privacy
-	ended    *recent.Cache[[sha256.Size]byte, struct{}]
-	mails    *limiter.Limiter
+	title       string // of the platform
+	platform    platform.ReaderHost
+	sessions    sessions[platform.Reader]
+	access      sessions[bool] // to a private publication
+	publication *publication
+	ended       *recent.Cache[[sha256.Size]byte, struct{}]
+	mails       *limiter.Limiter
 }
 
 // NewReaders makes the Readers of a site whose platform has a title for people. Sessions that
 // are nobody's count as failures.
-func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter, privacies *Privacies) *Readers {
+func NewReaders(site, title string, host platform.ReaderHost, failures *AuthLimiter, publications *Publications) *Readers {
 	return &Readers{
-		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), access: newSessions[bool](site, failures), privacy: privacies.of(site, host.LinkKey()),
+		title: title, platform: host, sessions: newSessions[platform.Reader](site, failures), access: newSessions[bool](site, failures), publication: publications.of(site, host.LinkKey()),
 		ended: recent.New[[sha256.Size]byte, struct{}](maxSessions, sessionTTL), mails: limiter.New(maxMails, 0),
 	}
 }
@@ -96,6 +97,25 @@ func (s *Readers) SendLink(ctx context.Context, link platform.SignInLink) (isSen
 
 // LinkKey is the secret of the site's links.
 func (s *Readers) LinkKey() []byte { return s.platform.LinkKey() }
+
+// Newsletters are those of the publication. It has none while the platform has not said.
+func (s *Readers) Newsletters(ctx context.Context) platform.Newsletters {
+	all, _ := s.publication.newsletters.find(ctx, s.platform.Newsletters) // fails if who asks leaves
+	return all
+}
+
+// LeaveNewsletters takes the member who sends a request off all newsletters. Errors are those of [FailureOf].
+func (s *Readers) LeaveNewsletters(ctx context.Context, r *http.Request) error {
+	if err := s.platform.LeaveNewsletters(ctx, s.platform.ReaderSession(r.Header.Get("Cookie"))); err != nil {
+		return errReaderUnknown.For(s.title).Because(err)
+	}
+	return nil
+}
+
+// LinkPage is that of [platform.ReaderHost].
+func (s *Readers) LinkPage(link *url.URL, response http.Header) string {
+	return s.platform.LinkPage(link, response)
+}
 
 // errMailsAway means that the platform did not send a mail.
 var errMailsAway = Unavailable("%s could not send the mail. Try again in a moment.", readerRetry)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -52,7 +54,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		if err != nil {
 			return h.fail(w, r, site, storeAway(err))
 		}
-		api.WriteJSON(w, http.StatusOK, h.shown(r, found))
+		api.WriteJSON(w, http.StatusOK, h.shown(r, found, asked.readers))
 		return api.Done
 	}
 	words := cmp.Or(labelsIn(r), &english)
@@ -66,13 +68,14 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if utf8.RuneCountInString(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
 		return refuse(words.noName, invalidName)
 	}
-	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, asked.readers.LinkKey())
+	noNews := asked.newsletters != nil && !*asked.newsletters
+	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, noNews, asked.readers.LinkKey())
 	if err != nil {
 		return h.fail(w, r, site, storeAway(err))
 	}
 	if to.Page == "" {
 		status, outcome := registrationStatus(http.MethodPut, true, to.Registration)
-		api.WriteJSON(w, status, h.shown(r, to.Registration))
+		api.WriteJSON(w, status, h.shown(r, to.Registration, asked.readers))
 		return outcome
 	}
 	if asked.name == "" && to.Terms.AskName == manifest.NameIsRequired && to.MaySignUp {
@@ -81,7 +84,13 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
 	}
-	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
+	link := platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address}
+	if all := asked.readers.Newsletters(ctx); noNews {
+		link.Newsletters = []string{}
+	} else if asked.newsletters != nil && !all.AreDefault {
+		link.Newsletters = all.Names
+	}
+	isSent, err := asked.readers.SendLink(ctx, link)
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
 		return refuse(words.unknownEmail, unknownEmail)
@@ -90,13 +99,42 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	case err != nil:
 		return h.fail(w, r, site, err)
 	}
-	shown := h.shown(r, to.Registration)
+	shown := h.shown(r, to.Registration, asked.readers)
 	if shown.Labels != nil && !isSent {
 		shown.Labels.Sent = shown.Labels.sentToMember
 	}
 	api.WriteJSON(w, http.StatusAccepted, shown)
 	return api.Done
 }
+
+// IsMailedLink reports whether a request may be that of a link which was mailed to a guest.
+func IsMailedLink(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.URL.RawQuery, registration.LinkParameter)
+}
+
+// LeadBack has the response to a mailed link lead to the page of its event, also if the link cannot be used any more, or
+// the platform welcomes new members on another page.
+func LeadBack(w http.ResponseWriter, r *http.Request, readers *api.Readers) http.ResponseWriter {
+	return &leadingBack{w, r.URL, readers}
+}
+
+type leadingBack struct {
+	http.ResponseWriter
+	link    *url.URL
+	readers *api.Readers
+}
+
+func (w *leadingBack) WriteHeader(status int) {
+	if status >= 300 && status < 400 {
+		if page := w.readers.LinkPage(w.link, w.Header()); page != "" {
+			w.Header().Set("Location", page)
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *leadingBack) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // takeMail takes a mail from the allowances of the network that it is asked for from and of its recipient. Who has used up
 // the one of the network takes nothing from anybody else's.

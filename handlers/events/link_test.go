@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,6 +111,56 @@ func TestGuestsSayTheirName(t *testing.T) {
 				t.Errorf("%q, %q: the mail is %+v, want one with the name", question, name, d.members.mails)
 			}
 		}
+	}
+}
+
+// A guest is asked whether they want the newsletters that who signs up gets. Who says no gets none, and is not
+// registered before that is so. Who says yes where nobody gets them unasked gets all.
+func TestGuestsSayWhetherTheyWantNews(t *testing.T) {
+	const isJSON = "application/json"
+	for name, c := range map[string]struct {
+		has      platform.Newsletters
+		box, say string // what the page shows, and what it sends
+		names    []string
+		leaves   bool
+	}{
+		"none":                       {platform.Newsletters{}, "", "", nil, false},
+		"by default":                 {platform.Newsletters{Names: []string{"Weekly"}, AreDefault: true}, `,"newsletters":true`, `,"newsletters":true`, nil, false},
+		"by default, unticked":       {platform.Newsletters{Names: []string{"Weekly"}, AreDefault: true}, `,"newsletters":true`, `,"newsletters":false`, []string{}, true},
+		"a script that does not ask": {platform.Newsletters{Names: []string{"Weekly"}, AreDefault: true}, `,"newsletters":true`, "", nil, false},
+		"unasked nothing":            {platform.Newsletters{Names: []string{"Weekly", "Daily"}}, `,"newsletters":false`, `,"newsletters":false`, []string{}, true},
+		"wanted":                     {platform.Newsletters{Names: []string{"Weekly", "Daily"}}, `,"newsletters":false`, `,"newsletters":true`, []string{"Weekly", "Daily"}, false},
+	} {
+		d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)
+		d.members.newsletters, d.members.since = c.has, time.Now()
+		if diff := cmp.Diff(told{202, api.Done, strings.TrimSuffix(guestTold, "}") + c.box + "}"}, d.send("POST", "", isJSON, `{"email":"jane@example.com"`+c.say+`}`)); diff != "" {
+			t.Errorf("%s, want -, got +: %s", name, diff)
+		}
+		mail := d.members.mails[0]
+		if diff := cmp.Diff(c.names, mail.Newsletters); diff != "" {
+			t.Errorf("%s: the mail's newsletters, want -, got +: %s", name, diff)
+		}
+		_, token, _ := strings.Cut(mail.Page, "=")
+		put := func() told {
+			return d.send("PUT", "session=jane", isJSON, `{"token":"`+token+`","pressed":true}`)
+		}
+		if d.members.leaveErr = errors.New("connection refused"); c.leaves {
+			if got := put(); got.Status != 503 {
+				t.Errorf("%s: with a platform that is away: %+v, want 503", name, got)
+			}
+		}
+		d.members.left, d.members.leaveErr = nil, nil
+		if got := put(); got.Status != 200 || !strings.Contains(got.Body, `"registered"`) || len(d.members.left) == 1 != c.leaves {
+			t.Errorf("%s: %+v, left by %q; want 200, registered, %t", name, got, d.members.left, c.leaves)
+		}
+	}
+}
+
+// Who presses the button is registered, whatever link led them to the page.
+func TestPressWithAnothersLink(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)
+	if got := d.send("PUT", "session=jane", "application/json", `{"token":"another","pressed":true}`); got.Status != 200 || !strings.Contains(got.Body, `"registered"`) {
+		t.Errorf("%+v, want 200 and registered", got)
 	}
 }
 

@@ -134,8 +134,12 @@ type askedRegistration struct {
 	reader        registration.Reader
 	readers       *api.Readers
 	registrations *registration.Readers
-	token         string // of the body, as are email and name
-	email, name   string
+
+	// What the body says.
+	token       string
+	isPressed   bool // by the reader, who registers with any token
+	email, name string
+	newsletters *bool // nil if it does not say
 }
 
 // admit finds who asks about what.
@@ -185,16 +189,19 @@ func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	var body struct {
-		Token string `json:"token"`
-		Email string `json:"email"`
-		Name  string `json:"name"`
+		Token       string `json:"token"`
+		IsPressed   bool   `json:"pressed"`
+		Email       string `json:"email"`
+		Name        string `json:"name"`
+		Newsletters *bool  `json:"newsletters"`
 	}
 	if err != nil || api.Unmarshal(text, &body) != nil { // who sends half a body is no trouble of ours
 		return errNoRegistrationBody
 	}
 	if r.Method == http.MethodPut {
-		a.token = body.Token
+		a.token, a.isPressed = body.Token, body.IsPressed
 	}
+	a.newsletters = body.Newsletters
 	a.email, a.name = strings.TrimSpace(body.Email), strings.TrimSpace(body.Name)
 	return nil
 }
@@ -216,7 +223,7 @@ var (
 )
 
 func readerOf(m platform.Reader) registration.Reader {
-	reader := registration.Reader{Member: m.UUID, Email: m.Email, Name: m.Name}
+	reader := registration.Reader{Member: m.UUID, Email: m.Email, Name: m.Name, Since: m.Since}
 	switch {
 	case m.UUID == "":
 	case m.IsPaid:
@@ -258,13 +265,16 @@ type registrationJSON struct {
 
 	// AskName is whether a guest is asked for their name.
 	AskName manifest.NameQuestion `json:"ask_name,omitempty"`
+
+	// Newsletters is whether a guest who signs up gets newsletters unless they say otherwise, nil if there are none.
+	Newsletters *bool `json:"newsletters,omitempty"`
 }
 
 type calendars struct {
 	ICS string `json:"ics"`
 }
 
-func (h *Registration) shown(r *http.Request, found registration.Registration) registrationJSON {
+func (h *Registration) shown(r *http.Request, found registration.Registration, readers *api.Readers) registrationJSON {
 	shown := registrationJSON{
 		State: found.State, Reason: found.Reason, Message: found.Message,
 		Deadline: api.TimeOrNull(found.Terms.Deadline), RegisteredAt: api.TimeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
@@ -283,6 +293,9 @@ func (h *Registration) shown(r *http.Request, found registration.Registration) r
 	}
 	if found.State == messaging.LoginRequiredFree {
 		shown.AskName = found.Terms.AskName
+		if all := readers.Newsletters(r.Context()); len(all.Names) > 0 {
+			shown.Newsletters = &all.AreDefault
+		}
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ type membership struct {
 	mails   []platform.SignInLink
 	mailErr error
 
+	since       time.Time // that members are members
+	newsletters platform.Newsletters
+	left        []string // the sessions of who left them
+	leaveErr    error
+
 	privacy    platform.Privacy
 	privacyErr error
 }
@@ -57,6 +63,17 @@ func (m *membership) SendLink(_ context.Context, link platform.SignInLink) (isSe
 	return link.MaySignUp, m.mailErr
 }
 
+func (*membership) LinkPage(*url.URL, http.Header) string { return "" }
+
+func (m *membership) Newsletters(context.Context) (platform.Newsletters, error) {
+	return m.newsletters, nil
+}
+
+func (m *membership) LeaveNewsletters(_ context.Context, session string) error {
+	m.left = append(m.left, session)
+	return m.leaveErr
+}
+
 func (*membership) ReaderSession(cookie string) string {
 	if session, ok := strings.CutPrefix(cookie, "session="); ok {
 		return session
@@ -72,7 +89,7 @@ func (m *membership) Reader(_ context.Context, session string) (platform.Reader,
 	case strings.HasPrefix(session, "ended"):
 		return platform.Reader{}, nil
 	}
-	return platform.Reader{UUID: session, Email: session + "@example.com", Name: "Jane", IsPaid: m.paid}, nil
+	return platform.Reader{UUID: session, Email: session + "@example.com", Name: "Jane", IsPaid: m.paid, Since: m.since}, nil
 }
 
 // door is the registration of a site's event with the slug party.
@@ -114,7 +131,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	d := &door{t: t, members: new(membership), log: log, address: "192.0.2.1"}
 	d.handler = Registration{Path: "/events", Limiter: unlimited{}, Recipients: unlimited{}, Networks: unlimited{}, Logger: zap.New(core)}
 	d.site = RegistrationSite{
-		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter), api.NewPrivacies()),
+		Name: "daily", Readers: api.NewReaders("daily", "Ghost", d.members, api.NewAuthLimiter(limiter), api.NewPublications()),
 		Registrations: func() (*registration.Readers, error) { return registrations.Readers, nil },
 		Feed:          func() (*events.Feed, error) { return feed, nil },
 	}

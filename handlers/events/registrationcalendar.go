@@ -51,7 +51,7 @@ func (h *Registration) serveCalendar(w http.ResponseWriter, r *http.Request, sit
 
 // refuseCalendar says how the event stands for a reader who is not registered.
 func (h *Registration) refuseCalendar(w http.ResponseWriter, r *http.Request, asked askedRegistration, found registration.Registration) api.Outcome {
-	failure := api.Failure{Status: http.StatusForbidden, Outcome: api.Forbidden, Message: h.shown(r, found).Message}
+	failure := api.Failure{Status: http.StatusForbidden, Outcome: api.Forbidden, Message: h.shown(r, found, asked.readers).Message}
 	if asked.reader.Membership == registration.Guest {
 		failure.Status, failure.Outcome = http.StatusUnauthorized, api.Unauthorized
 	}

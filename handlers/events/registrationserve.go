@@ -31,12 +31,12 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 	if r.Method == http.MethodPost {
 		return h.serveLink(w, r, site, address)
 	}
-	reader, found, err := h.respond(w, r, site, address)
+	asked, found, err := h.respond(w, r, site, address)
 	if err != nil {
 		return h.fail(w, r, site, err)
 	}
-	status, outcome := registrationStatus(r.Method, reader.Membership == registration.Guest, found)
-	api.WriteJSON(w, status, h.shown(r, found))
+	status, outcome := registrationStatus(r.Method, asked.reader.Membership == registration.Guest, found)
+	api.WriteJSON(w, status, h.shown(r, found, asked.readers))
 	return outcome
 }
 
@@ -49,7 +49,7 @@ func (*Registration) NoSite(w http.ResponseWriter, err error) {
 }
 
 // respond does what a reader asks for.
-func (h *Registration) respond(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (reader registration.Reader, found registration.Registration, err error) {
+func (h *Registration) respond(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (asked askedRegistration, found registration.Registration, err error) {
 	var act func(*registration.Readers, context.Context, string, string, registration.Reader) (registration.Registration, error)
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -61,15 +61,26 @@ func (h *Registration) respond(w http.ResponseWriter, r *http.Request, site Regi
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
 	defer cancel()
-	asked, err := h.admit(ctx, w, r, site, address)
-	if err != nil {
-		return reader, found, err
+	if asked, err = h.admit(ctx, w, r, site, address); err != nil {
+		return asked, found, err
 	}
-	if asked.token != "" {
-		act = func(registrations *registration.Readers, ctx context.Context, site, slug string, reader registration.Reader) (registration.Registration, error) {
-			return registrations.RegisterByLink(ctx, site, slug, reader, registration.Link{Key: asked.readers.LinkKey(), Token: asked.token})
+	if asked.token != "" && asked.reader.Member != "" {
+		link := registration.Link{Key: asked.readers.LinkKey(), Token: asked.token}
+		leaves, err := asked.registrations.WantsNoNews(ctx, site.Name, asked.slug, asked.reader, link)
+		if err != nil {
+			return asked, found, storeAway(err)
+		}
+		if leaves { // before they are registered: if it fails, the page sends the link again
+			if err := asked.readers.LeaveNewsletters(ctx, r); err != nil {
+				return asked, found, err
+			}
+		}
+		if !asked.isPressed {
+			act = func(registrations *registration.Readers, ctx context.Context, site, slug string, reader registration.Reader) (registration.Registration, error) {
+				return registrations.RegisterByLink(ctx, site, slug, reader, link)
+			}
 		}
 	}
 	found, err = act(asked.registrations, ctx, site.Name, asked.slug, asked.reader)
-	return asked.reader, found, storeAway(err)
+	return asked, found, storeAway(err)
 }

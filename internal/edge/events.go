@@ -19,8 +19,8 @@ import (
 // eventCaches outlive a configuration, so that a reload while the store is slow delays no reader.
 var eventCaches pool.Pool[databaseKey, *events.Cache]
 
-// eventPrivacies outlive a configuration too.
-var eventPrivacies pool.Pool[databaseKey, *api.Privacies]
+// eventPublications outlive a configuration too.
+var eventPublications pool.Pool[databaseKey, *api.Publications]
 
 // Events is what events of one configuration run on.
 type Events struct {
@@ -29,7 +29,7 @@ type Events struct {
 	refresh  func(ctx context.Context, site, id string) error // of a member
 	store    *openStore
 	cache    *events.Cache                 // that a reload keeps
-	private  *api.Privacies                // which sites are, that a reload keeps
+	known    *api.Publications             // that a reload keeps
 	failures *api.AuthLimiter              // of readers' sessions
 	serving  atomic.Pointer[servingEvents] // nil while the store is away
 	pages    events.Pages                  // as ServeReaders says
@@ -55,7 +55,7 @@ func newEvents(b *base, sites *follower, refresh func(ctx context.Context, site,
 	if s.cache, err = eventCaches.Load(s.store.key(), &b.releases, func() (*events.Cache, error) { return events.NewCache(), nil }); err != nil {
 		return nil, err
 	}
-	if s.private, err = eventPrivacies.Load(s.store.key(), &b.releases, func() (*api.Privacies, error) { return api.NewPrivacies(), nil }); err != nil {
+	if s.known, err = eventPublications.Load(s.store.key(), &b.releases, func() (*api.Publications, error) { return api.NewPublications(), nil }); err != nil {
 		return nil, err
 	}
 	if s.failures, err = b.LoadAuthLimiter("readers", readerLimit, &b.releases); err != nil {
@@ -86,7 +86,7 @@ func (s *Events) serve(site *Site) error {
 	}
 	if host, ok := connected.(platform.ReaderHost); ok {
 		kind, _ := site.Config.Platform.Of()
-		site.readers = sync.OnceValue(func() *api.Readers { return api.NewReaders(site.Name, kind.Title, host, s.failures, s.private) })
+		site.readers = sync.OnceValue(func() *api.Readers { return api.NewReaders(site.Name, kind.Title, host, s.failures, s.known) })
 	}
 	return nil
 }

@@ -3,7 +3,10 @@ package platform
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/netip"
+	"net/url"
+	"time"
 )
 
 // ReaderHost is a Platform that knows who is signed in on the pages of the publication.
@@ -21,6 +24,14 @@ type ReaderHost interface {
 	// isSent is false where the platform does not say whether a member has the address. Errors:
 	// ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
 	SendLink(ctx context.Context, link SignInLink) (isSent bool, err error)
+
+	// LinkPage is the page that a link which was mailed is for, if the response to it leads elsewhere: since it was used
+	// before or is too old, or to a page that welcomes new members. It is "" otherwise, and for another address.
+	LinkPage(link *url.URL, response http.Header) string
+
+	// Newsletters asks which ones the publication has. LeaveNewsletters takes whose session it is off all of them.
+	Newsletters(ctx context.Context) (Newsletters, error)
+	LeaveNewsletters(ctx context.Context, session string) error
 
 	// Privacy asks whether the publication is private.
 	Privacy(ctx context.Context) (Privacy, error)
@@ -41,6 +52,14 @@ type Privacy struct {
 	FeedToken string // with which programs may subscribe without the password; "" for none
 }
 
+// Newsletters are those that a free member can get.
+type Newsletters struct {
+	Names []string
+
+	// AreDefault means that who signs up gets some of them without asking.
+	AreDefault bool
+}
+
 // SignInLink is a link that signs a reader in.
 type SignInLink struct {
 	Email string
@@ -49,6 +68,10 @@ type SignInLink struct {
 
 	// MaySignUp makes somebody a member who is none, where the publication lets them.
 	MaySignUp bool
+
+	// Newsletters are the names of those that a new member gets, nil for those that all new ones get. Some platforms
+	// do not take an empty list: who wants none has to leave them.
+	Newsletters []string
 
 	// Sender is the address of the browser that asks for it, by which the platform counts.
 	Sender netip.Addr
@@ -70,4 +93,7 @@ type Reader struct {
 
 	// IsPaid means that the member pays, or has what others pay for.
 	IsPaid bool
+
+	// Since is when they became a member, zero if the platform does not say.
+	Since time.Time
 }

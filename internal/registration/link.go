@@ -19,8 +19,9 @@ import (
 const LinkTTL = 24 * time.Hour
 
 const (
-	linkMAC  = 16 // bytes of HMAC-SHA256, of which RFC 2104, section 5, wants half at least
-	linkSize = 8 + linkMAC
+	linkMAC    = 16 // bytes of HMAC-SHA256, of which RFC 2104, section 5, wants half at least
+	linkSize   = 8 + linkMAC
+	withNoNews = linkSize + 1 // the size of one whose reader wants no newsletters
 )
 
 // Link is what the link of a mail carries: a token that registers one reader for one event,
@@ -30,32 +31,46 @@ type Link struct {
 	Token string // as NewLink wrote it, or anything else
 }
 
-// NewLink makes the token for the event with an ID and the reader with an email.
-func NewLink(key []byte, event, email string, now time.Time) Link {
+// NewLink makes the token for the event with an ID and the reader with an email, who may want no newsletters.
+func NewLink(key []byte, event, email string, noNews bool, now time.Time) Link {
 	token := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
+	if noNews {
+		token = append(token, 0)
+	}
 	token = append(token, signLink(key, event, email, token)...)
 	return Link{key, base64.RawURLEncoding.EncodeToString(token)}
 }
 
-func signLink(key []byte, event, email string, at []byte) []byte {
+// signLink signs what a token says.
+func signLink(key []byte, event, email string, said []byte) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write(at)
+	mac.Write(said)
 	mac.Write([]byte(event + " " + emailaddr.Key(email)))
 	return mac.Sum(nil)[:linkMAC]
 }
 
-// opens reports whether a link is of an event and a reader, and when it was made. It is not once
+// openedLink is what the link says.
+type openedLink struct {
+	made   time.Time
+	noNews bool // the reader wants no newsletters
+}
+
+// opens reports whether a link is of an event and a reader, and what it says. It is not once
 // LinkTTL is over.
-func (l Link) opens(event, email string, now time.Time) (made time.Time, ok bool) {
-	if len(l.Token) != base64.RawURLEncoding.EncodedLen(linkSize) {
-		return time.Time{}, false
+func (l Link) opens(event, email string, now time.Time) (opened openedLink, ok bool) {
+	if n := len(l.Token); n != base64.RawURLEncoding.EncodedLen(linkSize) && n != base64.RawURLEncoding.EncodedLen(withNoNews) {
+		return opened, false
 	}
 	token, err := base64.RawURLEncoding.DecodeString(l.Token) // which ignores line breaks, so it may be shorter
-	if err != nil || len(token) != linkSize || !hmac.Equal(token[8:], signLink(l.Key, event, email, token[:8])) {
-		return time.Time{}, false
+	if err != nil || len(token) < linkSize {
+		return opened, false
 	}
-	made = time.UnixMilli(int64(binary.BigEndian.Uint64(token)))
-	return made, now.Sub(made) < LinkTTL
+	said, mac := token[:len(token)-linkMAC], token[len(token)-linkMAC:]
+	if !hmac.Equal(mac, signLink(l.Key, event, email, said)) {
+		return opened, false
+	}
+	opened = openedLink{time.UnixMilli(int64(binary.BigEndian.Uint64(said))), len(token) == withNoNews}
+	return opened, now.Sub(opened.made) < LinkTTL
 }
 
 // Invitation is what a mail to a guest needs to have.
@@ -70,12 +85,12 @@ type Invitation struct {
 	MaySignUp bool
 }
 
-// linkParameter is the parameter of a page's URL that has the token of a link.
-const linkParameter = "lychgate-registration"
+// LinkParameter is the parameter of a page's URL that has the token of a link.
+const LinkParameter = "lychgate-registration"
 
 // Invite finds a registration by the slug of the event's page, as Find does for a guest, and adds
-// what the mail to the guest needs. Errors: those of Find.
-func (r *Readers) Invite(ctx context.Context, site, slug, email string, key []byte) (Invitation, error) {
+// what the mail to the guest needs, who may want no newsletters. Errors: those of Find.
+func (r *Readers) Invite(ctx context.Context, site, slug, email string, noNews bool, key []byte) (Invitation, error) {
 	found, err := r.Find(ctx, site, slug, Reader{})
 	if err != nil {
 		return Invitation{}, err
@@ -93,7 +108,7 @@ func (r *Readers) Invite(ctx context.Context, site, slug, email string, key []by
 	if strings.Contains(page, "?") {
 		separator = "&"
 	}
-	to.Page = page + separator + linkParameter + "=" + NewLink(key, of.event, email, r.db.Now()).Token
+	to.Page = page + separator + LinkParameter + "=" + NewLink(key, of.event, email, noNews, r.db.Now()).Token
 	return to, nil
 }
 
@@ -102,7 +117,7 @@ func (r *Readers) Invite(ctx context.Context, site, slug, email string, key []by
 // reader did since, so that a cancellation stands when the page is loaded again.
 func (r *Readers) RegisterByLink(ctx context.Context, site, slug string, reader Reader, link Link) (Registration, error) {
 	return r.register(ctx, site, slug, reader, func(b *booking) (bool, error) {
-		made, ok := link.opens(b.key.event, reader.Email, b.now)
+		opened, ok := link.opens(b.key.event, reader.Email, b.now)
 		if !ok {
 			return false, nil
 		}
@@ -111,8 +126,27 @@ func (r *Readers) RegisterByLink(ctx context.Context, site, slug string, reader 
 		if errors.Is(err, sql.ErrNoRows) {
 			return true, nil
 		}
-		return cancelled.Int64 < made.UnixMilli(), err
+		return cancelled.Int64 < opened.made.UnixMilli(), err
 	})
 }
+
+// WantsNoNews reports whether a reader is to leave the newsletters before they register by a link: it is theirs,
+// they said so, and they became a member by it, so that nobody chose those newsletters before. Errors: those of Find.
+func (r *Readers) WantsNoNews(ctx context.Context, site, slug string, reader Reader, link Link) (bool, error) {
+	of, err := r.offer(ctx, site, slug)
+	if err != nil {
+		return false, err
+	}
+	opened, ok := link.opens(of.event, reader.Email, r.db.Now())
+	if !ok || !opened.noNews || reader.Since.Before(opened.made.Add(-maxClockSkew)) {
+		return false, nil
+	}
+	at, err := r.place(ctx, placeKey{site, of.event, reader.Member})
+	return at.IsZero(), err
+}
+
+// maxClockSkew is how far the platform's clock may be behind the edge's. Who became a member within it, signed out
+// and says no to newsletters then is taken at their word.
+const maxClockSkew = 10 * time.Minute
 
 const findCancelled = `SELECT cancelled_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3`

@@ -18,39 +18,49 @@ import (
 // hours, and nobody else for anything.
 func TestLinksRegisterTheirRecipientOnly(t *testing.T) {
 	key, made := []byte("a key"), time.Date(2031, 5, 1, 10, 0, 0, 0, time.UTC)
-	good := NewLink(key, "e1", "Jane@exämple.com", made)
+	good := NewLink(key, "e1", "Jane@exämple.com", false, made)
 	text, err := base64.RawURLEncoding.DecodeString(good.Token)
 	if err != nil {
 		t.Fatalf("base64: %v", err)
 	}
 	later := append([]byte(nil), text...)
 	later[7]++
+	noNews := NewLink(key, "e1", "jane@exämple.com", true, made)
+	withoutSaying, err := base64.RawURLEncoding.DecodeString(noNews.Token)
+	if err != nil {
+		t.Fatalf("base64: %v", err)
+	}
+	withoutSaying = append(withoutSaying[:8], withoutSaying[9:]...)
 	for name, c := range map[string]struct {
 		link         Link
 		event, email string
 		at           time.Time
 		want         bool
+		noNews       bool
 	}{
-		"at once":                 {good, "e1", "Jane@exämple.com", made, true},
-		"to the same address":     {good, "e1", "jane@xn--exmple-cua.com", made, true},
-		"a moment before its end": {good, "e1", "jane@exämple.com", made.Add(LinkTTL - time.Millisecond), true},
-		"at its end":              {good, "e1", "jane@exämple.com", made.Add(LinkTTL), false},
-		"another event":           {good, "e2", "jane@exämple.com", made, false},
-		"another reader":          {good, "e1", "john@exämple.com", made, false},
-		"a reader without email":  {good, "e1", "", made, false},
-		"another site's key":      {Link{[]byte("another"), good.Token}, "e1", "jane@exämple.com", made, false},
-		"no token":                {Link{key, ""}, "e1", "jane@exämple.com", made, false},
-		"half a token":            {Link{key, good.Token[:16]}, "e1", "jane@exämple.com", made, false},
-		"two tokens":              {Link{key, good.Token + good.Token}, "e1", "jane@exämple.com", made, false},
-		"no base64":               {Link{key, strings.Repeat("!", 32)}, "e1", "jane@exämple.com", made, false},
-		"line breaks":             {Link{key, strings.Repeat("\n", 32)}, "e1", "jane@exämple.com", made, false},
-		"a short token":           {Link{key, good.Token[:10] + strings.Repeat("\r\n", 11)}, "e1", "jane@exämple.com", made, false},
-		"another time":            {Link{key, base64.RawURLEncoding.EncodeToString(later)}, "e1", "jane@exämple.com", made, false},
-		"a token of the event of the reader's name": {NewLink(key, "e1 jane@exämple.com", "", made), "e1", "jane@exämple.com", made, false},
+		"at once":                 {good, "e1", "Jane@exämple.com", made, true, false},
+		"to the same address":     {good, "e1", "jane@xn--exmple-cua.com", made, true, false},
+		"a moment before its end": {good, "e1", "jane@exämple.com", made.Add(LinkTTL - time.Millisecond), true, false},
+		"at its end":              {good, "e1", "jane@exämple.com", made.Add(LinkTTL), false, false},
+		"another event":           {good, "e2", "jane@exämple.com", made, false, false},
+		"another reader":          {good, "e1", "john@exämple.com", made, false, false},
+		"a reader without email":  {good, "e1", "", made, false, false},
+		"another site's key":      {Link{[]byte("another"), good.Token}, "e1", "jane@exämple.com", made, false, false},
+		"no token":                {Link{key, ""}, "e1", "jane@exämple.com", made, false, false},
+		"half a token":            {Link{key, good.Token[:16]}, "e1", "jane@exämple.com", made, false, false},
+		"two tokens":              {Link{key, good.Token + good.Token}, "e1", "jane@exämple.com", made, false, false},
+		"no base64":               {Link{key, strings.Repeat("!", 32)}, "e1", "jane@exämple.com", made, false, false},
+		"line breaks":             {Link{key, strings.Repeat("\n", 32)}, "e1", "jane@exämple.com", made, false, false},
+		"a short token":           {Link{key, good.Token[:10] + strings.Repeat("\r\n", 11)}, "e1", "jane@exämple.com", made, false, false},
+		"another time":            {Link{key, base64.RawURLEncoding.EncodeToString(later)}, "e1", "jane@exämple.com", made, false, false},
+		"a token of the event of the reader's name": {NewLink(key, "e1 jane@exämple.com", "", false, made), "e1", "jane@exämple.com", made, false, false},
+		"no newsletters":       {noNews, "e1", "jane@exämple.com", made, true, true},
+		"no newsletters, late": {noNews, "e1", "jane@exämple.com", made.Add(LinkTTL), false, false},
+		"what it says cut out": {Link{key, base64.RawURLEncoding.EncodeToString(withoutSaying)}, "e1", "jane@exämple.com", made, false, false},
 	} {
-		at, ok := c.link.opens(c.event, c.email, c.at)
-		if ok != c.want || ok && !at.Equal(made) {
-			t.Errorf("%s: %t, %s; want %t, %s", name, ok, at, c.want, made)
+		opened, ok := c.link.opens(c.event, c.email, c.at)
+		if ok != c.want || ok && (!opened.made.Equal(made) || opened.noNews != c.noNews) {
+			t.Errorf("%s: %t, %+v; want %t, %s, no newsletters %t", name, ok, opened, c.want, made, c.noNews)
 		}
 	}
 	if strings.Contains(string(text), "jane") {
@@ -78,7 +88,7 @@ func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 		here.edit(t, func(e *events.Event) { e.Post.URL = "https://news.example.com/party/" })
 		invite := func(who Reader) (Invitation, Link) {
 			t.Helper()
-			to, err := here.Invite(t.Context(), "daily", "party", who.Email, key)
+			to, err := here.Invite(t.Context(), "daily", "party", who.Email, false, key)
 			if err != nil {
 				t.Fatalf("here.Invite: %v", err)
 			}
@@ -106,7 +116,7 @@ func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 			t.Fatalf("here.Cancel: %v", err)
 		}
 		by("who has cancelled since", reader(1), link, can)
-		later := NewLink(key, party, reader(1).Email, db.Now().Add(time.Second))
+		later := NewLink(key, party, reader(1).Email, false, db.Now().Add(time.Second))
 		by("by a later link", reader(1), later, is)
 		_, other := invite(reader(2))
 		by("another", reader(2), other, brief{State: messaging.Registered, Taken: 2, HasPlace: true, URL: "https://example.com/room"})
@@ -119,4 +129,34 @@ func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 			t.Errorf("where members pay: invited to %q, sign-up %t; want a token, false", to.Page, to.MaySignUp)
 		}
 	})
+}
+
+// Who says no to newsletters leaves them if they became a member by the link, and nobody else does: what a member has
+// chosen before stays, and nobody takes another off them.
+func TestNoNewslettersForNewMembersAlone(t *testing.T) {
+	db := dbtest.SQLite(t)
+	here, key := edgesWithParty(t, db, 1, nil)[0], []byte("a key")
+	now := db.Now()
+	since := func(who Reader, at time.Time) Reader {
+		who.Since = at
+		return who
+	}
+	link := func(who Reader, noNews bool) Link { return NewLink(key, party, who.Email, noNews, now) }
+	want := func(what string, who Reader, link Link, want bool) {
+		t.Helper()
+		if got, err := here.WantsNoNews(t.Context(), "daily", "party", who, link); got != want || err != nil {
+			t.Errorf("%s: %t, %v; want %t", what, got, err, want)
+		}
+	}
+	member := since(reader(1), now.Add(time.Second))
+	want("a new member", member, link(member, true), true)
+	want("a platform whose clock is behind", since(member, now.Add(-time.Minute)), link(member, true), true)
+	want("a new member who wants them", member, link(member, false), false)
+	want("an earlier member", since(member, now.Add(-time.Hour)), link(member, true), false)
+	want("a member of whom nobody says since when", reader(1), link(member, true), false)
+	want("another's link", member, link(reader(2), true), false)
+	if _, err := here.RegisterByLink(t.Context(), "daily", "party", member, link(member, true)); err != nil {
+		t.Fatalf("here.RegisterByLink: %v", err)
+	}
+	want("who is registered", member, link(member, true), false)
 }

@@ -26,6 +26,7 @@ type Reader struct {
 	Member      string // the platform's UUID, "" for a guest
 	Email, Name string
 	Membership  Membership
+	Since       time.Time // when they became a member
 }
 
 // StateOf tries the states in the order of docs/registration.md#states, and the first that fits

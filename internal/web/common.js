@@ -5,7 +5,7 @@
 		try {
 			return Intl.getCanonicalLocales(lang)[0] && phrases[lang.toLowerCase().split('-')[0]];
 		} catch {}
-	}) || 'en';
+	}) || site.language || 'en';
 	const texts = phrases[language.toLowerCase().split('-')[0]].split('|');
 	const say = name => texts[names.indexOf(name)];
 	const zoneHere = Intl.DateTimeFormat().resolvedOptions().timeZone;

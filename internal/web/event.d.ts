@@ -53,6 +53,8 @@ export interface Registration {
 	platform_url?: string;
 	/** Whether a guest is asked for their name. */
 	ask_name?: 'optional' | 'required';
+	/** Whether a guest who becomes a member gets newsletters unless they say otherwise. Missing if there are none. */
+	newsletters?: boolean;
 }
 
 export interface Calendars {
@@ -72,7 +74,7 @@ export interface LychgateEventElement extends HTMLElement {
 	register(): Promise<boolean>;
 	cancel(): Promise<boolean>;
 	/** Has a link mailed to a guest, which registers them. */
-	sendLink(email: string, name?: string): Promise<boolean>;
+	sendLink(email: string, name?: string, newsletters?: boolean): Promise<boolean>;
 }
 
 declare global {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"regexp"
@@ -27,7 +28,7 @@ type EventOptions struct {
 	Fields       bool   `json:"fields"` // whether custom fields are drawn
 	Button       string `json:"button"` // the path of the inbox button, "" for none
 
-	// Language is the one language that the script has the texts of, "" for all: as HTML has it.
+	// Language is the one language that the script has the texts of, as HTML has it. "" is English.
 	Language string `json:"language"`
 }
 
@@ -59,20 +60,17 @@ var phraseLine = regexp.MustCompile(`(?m)^([a-z]{2}): '.*\n`)
 
 // EventScript is the script that draws an event, and registers readers for it.
 func EventScript(options EventOptions) []byte {
-	script := eventScript
-	if options.Language != "" {
-		wanted := options.Language
-		if wanted == "no" {
-			wanted = "nb"
-		}
-		script = phraseLine.ReplaceAllFunc(script, func(line []byte) []byte {
-			if strings.HasPrefix(string(line), wanted+":") {
-				return line
-			}
-			return nil
-		})
+	options.Language = cmp.Or(options.Language, "en")
+	wanted := options.Language
+	if wanted == "no" {
+		wanted = "nb"
 	}
-	return withOptions(script, options)
+	return withOptions(phraseLine.ReplaceAllFunc(eventScript, func(line []byte) []byte {
+		if strings.HasPrefix(string(line), wanted+":") {
+			return line
+		}
+		return nil
+	}), options)
 }
 
 // EventsScript is the script that draws lists of events.

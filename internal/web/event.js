@@ -6,7 +6,7 @@
 	// The edge writes what the site has.
 	const site = {events: '/ghost/lychgate/events', registration: true, fields: true, button: '', language: ''};
 
-	// Of each language, in the order of names.
+	// Of each language, in the order of names. The edge leaves one of them.
 	const names = 'again calendar online cancelled'.split(' ');
 	const phrases = {
 		__proto__: null,
@@ -34,12 +34,12 @@
 	};
 	phrases.no = phrases.nb;
 
-	// A page in another language than the publication's has the script of all languages, unless a policy or a proxy
-	// keeps that away.
-	const here = document.documentElement.lang.toLowerCase().split(/[-_]/)[0];
-	if (site.language && here && !phrases[here] && !isLast && !window[parameter]) {
+	// A page in another language loads the script of that, unless a policy or a proxy keeps that away.
+	const here = [document.documentElement.lang, navigator.language].map(lang => lang.toLowerCase().split(/[-_]/)[0])
+		.find(lang => /^(ar|cs|da|de|en|es|fi|fr|he|it|ja|ko|nb|nl|no|pl|pt|ru|sv|tr|uk|zh)$/.test(lang));
+	if (here && here !== site.language && !isLast && !window[parameter]) {
 		window[parameter] = true;
-		import(new URL(site.events.replace(/[^/]*$/, 'event.js'), location)).catch(() => begin(true));
+		import(new URL(site.events.replace(/[^/]*$/, 'event.js?' + here), location)).catch(() => begin(true));
 		return;
 	}
 
@@ -125,8 +125,11 @@ dt { font-size: .9em; font-weight: 600 }
 [part=registration][data-reserved] { min-height: 7.4em }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
 label { flex: 1 1 13em; min-width: 0 }
-input { width: 100%; border: 1px solid; background: none; color: inherit }
-input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
+form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
+[part=news] { display: flex; align-items: center; min-height: 44px }
+input:not([type=checkbox]) { width: 100%; border: 1px solid; background: none; color: inherit }
+[type=checkbox] { width: 1.2em; height: 1.2em; margin: 0; margin-inline-end: .5em; flex: none; accent-color: var(--b) }
+input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
 [part~=button] { display: inline-flex; align-items: center; justify-content: center; border: 1px solid #8888; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
 [part~=cancel], [part~=another] { background: none; color: inherit; font-weight: 400; border: 0; padding-inline: 0; text-decoration: underline }
 [part~=button]:disabled { opacity: .6; cursor: default }
@@ -136,6 +139,14 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 :focus-visible { outline: 2px solid; outline-offset: 2px }
 [tabindex]:focus { outline: none }
 @media print { [part=registration], [part=calendar] { display: none } }`);
+
+	// The event that a link was asked for in this browser, "" if it does not keep such things.
+	const kept = (...event) => {
+		try {
+			if (event.length) localStorage[parameter] = event[0];
+			return localStorage[parameter];
+		} catch {}
+	};
 
 	const all = new Set(); // elements on the page
 	const tabs = new BroadcastChannel(parameter); // of the same browser
@@ -155,6 +166,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		#told = null; // what the edge said of the reader
 		#note = ''; // instead of its message
 		#sentTo = '';
+		#token = ''; // of the mailed link that led here
 		#isBusy = false;
 		#isLeaving = false; // asks whether to cancel
 		#tries = 0;
@@ -182,7 +194,10 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 		}
 
 		get #text() {
-			return this.#note || (this.#sentTo ? this.#told.labels.sent.replace('*', () => this.#sentTo) : this.#told?.message || '');
+			const {labels, state, message = ''} = this.#told ?? {};
+			return this.#note || (this.#sentTo ? labels.sent.replace('*', () => this.#sentTo)
+				: this.#token && state === 'can_register' ? labels.confirm
+				: this.#token && /^login/.test(state) ? labels.stale : message);
 		}
 
 		get #takesPart() { return site.registration && !!this.#event.access; }
@@ -220,9 +235,11 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.#draw();
 			this.#tick();
 			if (this.#takesPart) {
-				const token = name ? '' : new URL(location).searchParams.get(parameter);
+				const [, token = ''] = /^([\w-]{1,99})$/.exec(name ? '' : new URL(location).searchParams.get(parameter) ?? '') ?? [];
+				this.#token = token;
 				this.#tell();
-				/^[\w-]{1,99}$/.test(token ?? '') ? this.#ask('PUT', {token}) : this.#ask('GET');
+				// Programs that check mails open their links, too. They do not have what this browser kept.
+				token && kept() === event.id ? this.#ask('PUT', {token}) : this.#ask('GET');
 			}
 		}
 
@@ -252,9 +269,9 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.#retry ? this.#retry() : (persisted || this.#sentTo) && this.#takesPart && this.#ask('GET');
 		};
 
-		register() { return this.#ask('PUT'); }
+		register() { return this.#ask('PUT', this.#token && {token: this.#token, pressed: true}); }
 		cancel() { return this.#ask('DELETE'); }
-		sendLink(email, name) { return this.#ask('POST', {email, name}); }
+		sendLink(email, name, newsletters) { return this.#ask('POST', {email, name, newsletters}); }
 
 		#tick() {
 			const text = countdown(this.#event);
@@ -270,6 +287,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.#retry = null;
 			this.#isBusy = true;
 			this.#tell();
+			const isByItself = body?.token && !body.pressed;
 			let status = 0, wait, told;
 			try {
 				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}`, {
@@ -285,13 +303,17 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.#note = '';
 			if (told?.state) {
 				this.#told = told;
-				if (status === 202) this.#sentTo = body.email;
-				else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
+				if (status === 202) {
+					this.#sentTo = body.email;
+					kept(this.#event.id);
+				} else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
 				this.#tries = 0;
+				if (isByItself) kept('');
+				if (this.#token && told.state !== 'can_register' || isByItself) this.#forgetToken();
 			} else if (status === 404) {
 				this.#told = {state: ''};
 				this.#sentTo = '';
-			} else if (told?.message && status < 500 && method !== 'GET' && !body?.token) {
+			} else if (told?.message && status < 500 && method !== 'GET' && !isByItself) {
 				this.#note = told.message;
 			} else {
 				this.#note = say('again');
@@ -303,12 +325,11 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			const focused = this.shadowRoot.activeElement;
 			this.#tell();
 			// A retry leaves the reader where they are, unless that is gone.
-			if (method !== 'GET' && !isRetry && !body?.token || focused && !this.shadowRoot.activeElement) this.#message.focus();
+			if (method !== 'GET' && !isRetry && !isByItself || focused && !this.shadowRoot.activeElement) this.#message.focus();
 			if (told?.state && method !== 'GET') {
 				tabs.postMessage(this.#event.id);
 				for (const other of all) if (other !== this && other.#event.id === this.#event.id) other.#hear(told);
 			}
-			if (told?.state && body?.token) this.#forgetToken();
 			return !!told?.state && status > 199 && status < 300;
 		}
 
@@ -320,6 +341,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 
 		// Loading the page again, or sending its address on, does not register anew.
 		#forgetToken() {
+			if (!/^login/.test(this.#told.state)) this.#token = ''; // else it is said why they are not registered
 			const url = new URL(location);
 			url.searchParams.delete(parameter);
 			history.replaceState(history.state, '', url);
@@ -364,7 +386,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
 			this.#registration.dataset.state = this.#note ? '' : state;
-			const key = [state, told?.ask_name, this.#sentTo, this.#isLeaving, left, told?.platform_url].join();
+			const key = [state, told?.ask_name, told?.newsletters, this.#sentTo, this.#isLeaving, left, told?.platform_url].join();
 			if (this.#controls.dataset.key !== key) {
 				this.#controls.dataset.key = key;
 				this.#controls.replaceChildren(...this.#controlsOf(told ?? {}).filter(Boolean));
@@ -374,7 +396,7 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 			this.dispatchEvent(new CustomEvent('statechange', {bubbles: true}));
 		}
 
-		#controlsOf({state, ask_name: asks, places_left: left, platform_url: url, labels: label}) {
+		#controlsOf({state, ask_name: asks, newsletters: news, places_left: left, platform_url: url, labels: label}) {
 			const button = (part, text, onclick) => make('button', {type: 'button', part: 'button ' + part, onclick}, text);
 			const few = left > 0 && left <= 10 && make('p', {part: 'places'}, label.places.replace('*', left));
 			if (state === 'can_register') return [button('register', label.register, () => this.register()), few];
@@ -394,11 +416,15 @@ input, [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; pad
 				field.focus();
 			})];
 			const input = (part, properties) => make('label', {part: 'label'}, label[part], make('input', {part, name: part, autocomplete: part, required: true, ...properties}));
+			const box = news != null && make('input', {type: 'checkbox', checked: news});
 			const form = make('form', {part: 'form'}, asks && input('name', {maxLength: 191, required: asks === 'required'}), input('email', {type: 'email', maxLength: 254}),
+				box && make('label', {part: 'news', hidden: true}, box, label.news),
 				make('button', {part: 'button register'}, state.endsWith('paid') ? label.sign_in : label.register));
+			// The choice comes with the first touch: what is below moves for nobody who only reads.
+			box && form.addEventListener('focusin', () => box.parentNode.hidden = false, {once: true});
 			form.onsubmit = submit => {
 				submit.preventDefault();
-				this.sendLink(form.elements.email.value, form.elements.namedItem('name')?.value);
+				this.sendLink(form.elements.email.value, form.elements.namedItem('name')?.value, box ? box.checked : undefined);
 			};
 			return [form, few];
 		}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
@@ -65,6 +69,7 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 		Email string `json:"email"`
 		Name  string `json:"name"`
 		Paid  bool   `json:"paid"`
+		Since string `json:"created_at"`
 	}
 	err = decode(got.body, &member)
 	if err == nil && member == nil {
@@ -73,7 +78,61 @@ func (c *readerClient) Reader(ctx context.Context, session string) (platform.Rea
 	if err != nil || member.UUID == "" || len(member.UUID) > maxUUID {
 		return platform.Reader{}, fmt.Errorf("asking Ghost who a reader is: %w", &Error{Status: http.StatusOK, Message: "without a member"})
 	}
-	return platform.Reader{UUID: member.UUID, Email: clip.Text(member.Email, maxName), Name: clip.Text(member.Name, maxName), IsPaid: member.Paid}, nil
+	since, _ := time.Parse(time.RFC3339, member.Since)
+	return platform.Reader{UUID: member.UUID, Email: clip.Text(member.Email, maxName), Name: clip.Text(member.Name, maxName), IsPaid: member.Paid, Since: since}, nil
+}
+
+// Newsletters leaves out those that are for paying members, which nobody gets by signing up.
+func (c *readerClient) Newsletters(ctx context.Context) (platform.Newsletters, error) {
+	ctx, cancel := context.WithTimeout(ctx, staffTimeout)
+	defer cancel()
+	var response struct {
+		Newsletters []struct {
+			Name       string `json:"name"`
+			Visibility string `json:"visibility"`
+			IsDefault  bool   `json:"subscribe_on_signup"`
+		} `json:"newsletters"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/newsletters/", url.Values{"filter": {"status:active"}, "limit": {"100"}}, nil, &response); err != nil {
+		return platform.Newsletters{}, fmt.Errorf("asking Ghost for its newsletters: %w", err)
+	}
+	var all platform.Newsletters
+	for _, n := range response.Newsletters {
+		if n.Visibility == "members" {
+			all.Names = append(all.Names, n.Name)
+			all.AreDefault = all.AreDefault || n.IsDefault
+		}
+	}
+	return all, nil
+}
+
+// LeaveNewsletters changes the member as their own account page does.
+func (c *readerClient) LeaveNewsletters(ctx context.Context, session string) error {
+	left, err := c.sendAsReader(ctx, request{method: http.MethodPut, url: memberPath, header: map[string]string{"Cookie": session}, body: map[string][]string{"newsletters": {}}})
+	if err == nil && left.status != http.StatusOK {
+		err = refusal(left.status, left.body)
+	}
+	if err != nil {
+		return fmt.Errorf("taking a member off Ghost's newsletters: %w", err)
+	}
+	return nil
+}
+
+// Ghost leads to the homepage, with success=false, who opens a link that it does not take any more, and who signs up
+// to the page that staff have set to welcome members, whatever page the link is for.
+func (*readerClient) LinkPage(link *url.URL, response http.Header) string {
+	site, isLink := strings.CutSuffix(link.Path, "members/")
+	to, err := url.Parse(response.Get("Location"))
+	page, pageErr := url.Parse(link.Query().Get("r"))
+	if !isLink || err != nil || pageErr != nil || to.Path == page.Path || !strings.HasPrefix(page.Path, "/") || strings.HasPrefix(page.Path, "//") {
+		return ""
+	}
+	isRefused := to.Path == site && to.Query().Get("success") == "false"
+	isSignedIn := slices.ContainsFunc(response.Values("Set-Cookie"), func(cookie string) bool { return strings.HasPrefix(cookie, memberSession+"=") })
+	if !isRefused && !isSignedIn {
+		return ""
+	}
+	return (&url.URL{Path: page.Path, RawPath: page.RawPath, RawQuery: page.RawQuery}).String()
 }
 
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
@@ -98,9 +157,12 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 		header["X-Forwarded-For"] = link.Sender.String()
 	}
 	for _, kind := range kinds {
-		body := map[string]string{"email": link.Email, "emailType": kind, "integrityToken": string(token.body), "redirect": link.Page}
+		body := map[string]any{"email": link.Email, "emailType": kind, "integrityToken": string(token.body), "redirect": link.Page}
 		if link.Name != "" {
 			body["name"] = link.Name // which Ghost gives to who signs up
+		}
+		if link.Newsletters != nil {
+			body["newsletters"] = named(link.Newsletters) // of which older versions take none for what all get
 		}
 		sent, err := c.mails.sendAsReader(ctx, request{method: http.MethodPost, url: membersAPI + "send-magic-link/", header: header, body: body})
 		switch {
@@ -115,6 +177,15 @@ func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (
 		}
 	}
 	return false, platform.ErrNoReader
+}
+
+// named are newsletters as Ghost's sign-up takes them.
+func named(names []string) []map[string]string {
+	all := []map[string]string{}
+	for _, name := range names {
+		all = append(all, map[string]string{"name": name})
+	}
+	return all
 }
 
 // mailError is the error of a response about a mail. Its text is left out, since it has the

@@ -5,12 +5,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -52,6 +55,7 @@ func TestSessionsTellWhoAReaderIs(t *testing.T) {
 		fails  bool
 	}{
 		"a free member":              {200, `{"uuid":"u1","email":"jane@example.com","name":"Jane","paid":false,"id":"x"}`, platform.Reader{UUID: "u1", Email: "jane@example.com", Name: "Jane"}, false},
+		"since a while":              {200, `{"uuid":"u1","email":"jane@example.com","created_at":"2031-05-01T10:11:12.000Z"}`, platform.Reader{UUID: "u1", Email: "jane@example.com", Since: time.Date(2031, 5, 1, 10, 11, 12, 0, time.UTC)}, false},
 		"a paid member":              {200, `{"uuid":"u1","email":"jane@example.com","name":null,"paid":true}`, platform.Reader{UUID: "u1", Email: "jane@example.com", IsPaid: true}, false},
 		"a session that has ended":   {204, ``, platform.Reader{}, false},
 		"a member who was deleted":   {200, `null`, platform.Reader{}, false},
@@ -159,14 +163,15 @@ func TestSendLink(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			got := c.token
 			if r.Method == http.MethodPost {
-				var body map[string]string
+				var body map[string]any
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 					t.Errorf("%s: reading the request: %v", name, err)
 				}
 				got = c.mails[len(kinds)]
-				kinds = append(kinds, body["emailType"])
+				kinds = append(kinds, fmt.Sprint(body["emailType"]))
 				delete(body, "emailType")
-				if want := map[string]string{"email": "jane@example.com", "name": "Jane", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"]}; !cmp.Equal(want, body) || len(body["integrityToken"]) > maxReaderResponse {
+				want := map[string]any{"email": "jane@example.com", "name": "Jane", "redirect": "https://news.example.com/party/?a=b", "integrityToken": body["integrityToken"], "newsletters": []any{map[string]any{"name": "Weekly"}}}
+				if token, _ := body["integrityToken"].(string); !cmp.Equal(want, body) || len(token) > maxReaderResponse {
 					t.Errorf("%s: sent %v, want %v", name, body, want)
 				}
 				if r.Header.Get("X-Forwarded-For") != "192.0.2.1" || r.Header.Get("Authorization") != "" {
@@ -180,7 +185,7 @@ func TestSendLink(t *testing.T) {
 		if err != nil {
 			t.Fatalf("New: %v", err)
 		}
-		isSent, err := client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Name: "Jane", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender})
+		isSent, err := client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", Name: "Jane", Page: "https://news.example.com/party/?a=b", MaySignUp: c.maySignUp, Sender: sender, Newsletters: []string{"Weekly"}})
 		if (err != nil) != c.fails || c.err != nil && !errors.Is(err, c.err) || c.err == nil && (errors.Is(err, platform.ErrNoReader) || errors.Is(err, platform.ErrTooManyMails)) {
 			t.Errorf("%s: %v, want %v, and that it fails: %t", name, err, c.err, c.fails)
 		}
@@ -195,6 +200,71 @@ func TestSendLink(t *testing.T) {
 		}
 		if err := client.Close(); err != nil {
 			t.Errorf("client.Close: %v", err)
+		}
+		server.Close()
+	}
+}
+
+// A mailed link that Ghost does not take any more, or after which it welcomes new members, leads to the page that it is for,
+// on this site. All else that Ghost says stays.
+func TestLinkPage(t *testing.T) {
+	const site, page = "https://news.example.com/", "https://news.example.com/party/?lychgate-registration=t"
+	header := func(location string, cookies ...string) http.Header {
+		return http.Header{"Location": {location}, "Set-Cookie": cookies}
+	}
+	const session = "ghost-members-ssr=jane; path=/; httponly"
+	for name, c := range map[string]struct {
+		link, to string
+		response http.Header
+		want     string
+	}{
+		"used before":              {"/members/", page, header("/?action=signup&success=false"), "/party/?lychgate-registration=t"},
+		"in a subdirectory":        {"/blog/members/", "https://news.example.com/blog/party/", header("/blog/?action=signin&success=false"), "/blog/party/"},
+		"a welcome page":           {"/members/", page, header(site+"welcome/?success=true&action=signup", session), "/party/?lychgate-registration=t"},
+		"a welcome page elsewhere": {"/members/", page, header("https://example.org/", "a=b", session), "/party/?lychgate-registration=t"},
+		"as it should":             {"/members/", page, header(page+"&action=signup&success=true", session), ""},
+		"a private site":           {"/members/", page, header("/private/?r=%2Fmembers%2F"), ""},
+		"another redirect":         {"/members/", page, header("https://www.example.com/members/"), ""},
+		"another page":             {"/about/", page, header("/?success=false"), ""},
+		"nowhere":                  {"/members/", "", header("/?success=false"), ""},
+		"another server":           {"/members/", "https://evil.example/party/", header("/?success=false"), "/party/"},
+		"a server for a path":      {"/members/", "https://evil.example//evil.example/", header("/?success=false"), ""},
+		"a scheme":                 {"/members/", "javascript:alert(1)", header("/?success=false"), ""},
+		"no address":               {"/members/", "https://[", header("/?success=false"), ""},
+		"no redirect":              {"/members/", page, header("https://["), ""},
+	} {
+		link := &url.URL{Path: c.link, RawQuery: url.Values{"token": {"x"}, "action": {"signup"}, "r": {c.to}}.Encode()}
+		if got := (*readerClient)(nil).LinkPage(link, c.response); got != c.want {
+			t.Errorf("%s: leads to %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A guest is offered the newsletters that a free member can get, as Ghost has them, and leaves all of them by their
+// session alone.
+func TestNewsletters(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	got, err := client.Newsletters(t.Context())
+	if err != nil || len(got.Names) == 0 || !got.AreDefault {
+		t.Errorf("%+v, %v; want the one that Ghost has at first, by default", got, err)
+	}
+	if err := client.LeaveNewsletters(t.Context(), "ghost-members-ssr=nobody; ghost-members-ssr.sig=x"); err != nil {
+		t.Errorf("nobody leaves: %v, want what Ghost says of nobody", err)
+	}
+}
+
+// Newsletters that are for paying members are not offered.
+func TestNewslettersOfFreeMembers(t *testing.T) {
+	for body, want := range map[string]platform.Newsletters{
+		`{"newsletters":[]}`: {},
+		`{"newsletters":[{"name":"Pro","visibility":"paid","subscribe_on_signup":true}]}`:                                                                      {},
+		`{"newsletters":[{"name":"Pro","visibility":"paid","subscribe_on_signup":true},{"name":"Weekly","visibility":"members","subscribe_on_signup":false}]}`: {Names: []string{"Weekly"}},
+		`{"newsletters":[{"name":"Weekly","visibility":"members"},{"name":"Daily","visibility":"members","subscribe_on_signup":true}]}`:                        {Names: []string{"Weekly", "Daily"}, AreDefault: true},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
+		got, err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).Newsletters(t.Context())
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, want -, got +: %s", body, err, diff)
 		}
 		server.Close()
 	}
