@@ -42,6 +42,14 @@ func TestElementShowsWhenAndWhere(t *testing.T) {
 			party(nil), told(200, "registered", "See you.", map[string]any{"platform_url": "https://example.com/room"}),
 			with(map[string]string{"message": "See you.", "button register": "Join online", "button cancel": "Cancel registration"}),
 		},
+		"moved": {
+			party(nil), told(200, "registered", "See you.", map[string]any{"moved_from": map[string]any{"start": "2031-04-30T19:00:00+02:00", "end": "", "all_day": false, "event_time_end": "", "location": "The Hall"}}),
+			with(map[string]string{"message": "See you.", "moved": "Moved from: Wednesday, April 30, 2031, 1:00 PM · The Hall", "button cancel": "Cancel registration"}),
+		},
+		"moved to another place": {
+			party(nil), told(200, "registered", "See you.", map[string]any{"moved_from": map[string]any{"start": party(nil)["start"], "end": party(nil)["end"], "all_day": false, "event_time_end": party(nil)["event_time_end"], "location": "The Hall"}}),
+			with(map[string]string{"message": "See you.", "moved": "Moved from: The Hall", "button cancel": "Cancel registration"}),
+		},
 		"a guest":          {party(nil), told(200, "login_required_free", "For members.", nil), with(map[string]string{"message": "For members.", "label": "Email address", "button register": "Register"})},
 		"a guest who pays": {party(nil), told(200, "login_required_paid", "For payers.", nil), with(map[string]string{"message": "For payers.", "label": "Email address", "button register": "Sign in"})},
 		"upgrade":          {party(nil), told(200, "upgrade_required", "Upgrade.", nil), with(map[string]string{"message": "Upgrade.", "button plans": "See membership options"})},

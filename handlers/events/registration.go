@@ -268,6 +268,9 @@ type registrationJSON struct {
 
 	// Newsletters is whether a guest who signs up gets newsletters unless they say otherwise, nil if there are none.
 	Newsletters *bool `json:"newsletters,omitempty"`
+
+	// MovedFrom is when and where the event was when the reader registered, nil if it is so still.
+	MovedFrom *events.Schedule `json:"moved_from,omitempty"`
 }
 
 type calendars struct {
@@ -299,6 +302,9 @@ func (h *Registration) shown(r *http.Request, found registration.Registration, r
 	}
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left
+	}
+	if found.State == messaging.Registered {
+		shown.MovedFrom = found.Terms.MovedFrom(found.RegisteredAt)
 	}
 	if slug, ok := h.slug(r.URL.Path); ok && found.State == messaging.Registered {
 		shown.Calendars = &calendars{ICS: h.Path + "/" + url.PathEscape(slug) + registrationPath + calendarSuffix}

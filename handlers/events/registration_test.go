@@ -254,6 +254,23 @@ func TestRegisteredReaderOfACancelledEvent(t *testing.T) {
 	}
 }
 
+// Who registered before an event was moved is told what they knew, and nobody else is.
+func TestRegisteredReaderOfAMovedEvent(t *testing.T) {
+	db := dbtest.SQLite(t)
+	d := newDoor(t, db, `{"name":"Party","access":"free","event_date":"2031-05-01"}`)
+	d.ask("PUT", "/events/party/registration", "session=jane")
+	dbtest.Exec(t, db, `UPDATE events SET wanted = '{"moves":[{"at":"2231-04-01T00:00:00Z","from":{"start":"2031-04-30","end":"2031-05-01","all_day":true,"event_time_end":"","location":"The Pier"}}]}'`)
+	const moved = `"moved_from":{"start":"2031-04-30","end":"2031-05-01","all_day":true,"event_time_end":"","location":"The Pier"}`
+	for session, want := range map[string]bool{"session=jane": true, "session=john": false, "": false} {
+		wait.Until(t, func() string { // what was read a moment ago counts for a second
+			if got, _ := d.ask("GET", "/events/party/registration", session); strings.Contains(got.Body, moved) != want {
+				return fmt.Sprintf("%q: got %s, want that it has %s: %t", session, got.Body, moved, want)
+			}
+			return ""
+		})
+	}
+}
+
 // Nobody registers, or learns anything, from a page of another origin, or by naming a member.
 func TestRegistrationFromElsewhere(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)

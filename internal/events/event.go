@@ -44,6 +44,9 @@ type Event struct {
 	Post  Post
 	Order Order
 
+	// Moves are the last changes of when and where it is, as readers knew it, the earliest first.
+	Moves []Move
+
 	// Shape is how its post is made, by the manifest at the time when it was last saved.
 	Shape Shape
 

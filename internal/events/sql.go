@@ -110,7 +110,7 @@ func argsOf(e *Event) []any {
 	from, until := daysOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(e.Order), e.Post.ID, database.Searchable(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(wanted{e.Order, e.Moves}), e.Post.ID, database.Searchable(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 		from.UnixMilli(), until.UnixMilli(),
 	}
 }
@@ -123,13 +123,15 @@ func scanEvent(row database.Row) (Event, error) {
 // scanSized is scanEvent, and returns how many bytes the values and the body have in the store.
 func scanSized(row database.Row) (e Event, size int, err error) {
 	var content, shape, post, order, status string
+	var asked wanted
 	var pending Pending
 	if err := row.Scan(&e.Site, &e.ID, &e.Theme, &e.Type, &content, &status, &e.Revision,
 		database.Time(&e.CreatedAt), database.Time(&e.UpdatedAt), &shape, &post, database.Time(&e.lateAt), &e.body, &order,
 		database.Time(&pending.Since), &pending.Tries, &pending.Problem); err != nil {
 		return Event{}, 0, err
 	}
-	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post), json.Unmarshal([]byte(order), &e.Order))
+	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post), json.Unmarshal([]byte(order), &asked))
+	e.Order, e.Moves = asked.Order, asked.Moves
 	e.Status = Status(status)
 	if !pending.Since.IsZero() { // else nothing is pending, but for a check
 		e.Pending = &pending

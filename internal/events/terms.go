@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,9 @@ type Terms struct {
 	Most        int       // registrations, 0 for any number
 	IsCancelled bool
 
+	// Moves are those of the event. One from where it is now has no schedule.
+	Moves []Move
+
 	// AskName is whether guests are asked for their name as they register.
 	AskName manifest.NameQuestion
 }
@@ -23,7 +27,10 @@ type Terms struct {
 func (e *Event) Terms() Terms {
 	values := e.shown()
 	w := whenOf(values)
-	t := Terms{Access: accessOf(values), End: w.End, Deadline: w.Deadline, IsCancelled: e.Status == Cancelled, AskName: e.Shape.AskName}
+	t := Terms{
+		Access: accessOf(values), End: w.End, Deadline: w.Deadline, IsCancelled: e.Status == Cancelled, AskName: e.Shape.AskName,
+		Moves: e.movesAway(),
+	}
 	if most, ok := wholeNumber(values["max_attendees"]).(int64); ok {
 		t.Most = int(most)
 	}
@@ -39,6 +46,15 @@ func (t Terms) IsLate(now time.Time) bool { return !t.Deadline.IsZero() && !now.
 // isOpen reports whether members whom the access admits can register while there are places.
 func (t Terms) isOpen(now time.Time) bool {
 	return t.Access != "" && !t.IsCancelled && !t.IsOver(now) && !t.IsLate(now)
+}
+
+// MovedFrom is when and where the event was at a moment, nil if it is so now.
+func (t Terms) MovedFrom(at time.Time) *Schedule {
+	i := slices.IndexFunc(t.Moves, func(m Move) bool { return m.At.After(at) })
+	if i < 0 || t.Moves[i].From == (Schedule{}) {
+		return nil
+	}
+	return &t.Moves[i].From
 }
 
 // PlacesLeft is at least 0. isLimited is false if any number can register.

@@ -51,6 +51,8 @@ export interface Registration {
 	deadline: string | null;
 	registered_at: string | null;
 	platform_url?: string;
+	/** When and where the event was when the reader registered, if that has changed. */
+	moved_from?: Pick<PublicEvent, 'all_day' | 'event_time_end' | 'location'> & {start: string; end: string};
 	/** Whether a guest is asked for their name. */
 	ask_name?: 'optional' | 'required';
 	/** Whether a guest who becomes a member gets newsletters unless they say otherwise. Missing if there are none. */

@@ -36,7 +36,7 @@
 
 	// A page in another language loads the script of that, unless a policy or a proxy keeps that away.
 	const here = [document.documentElement.lang, navigator.language].map(lang => lang.toLowerCase().split(/[-_]/)[0])
-		.find(lang => /^(ar|cs|da|de|en|es|fi|fr|he|it|ja|ko|nb|nl|no|pl|pt|ru|sv|tr|uk|zh)$/.test(lang));
+		.find(lang => 'ar cs da de en es fi fr he it ja ko nb nl no pl pt ru sv tr uk zh'.split(' ').includes(lang));
 	if (here && here !== site.language && !isLast && !window[parameter]) {
 		window[parameter] = true;
 		import(new URL(site.events.replace(/[^/]*$/, 'event.js?' + here), location)).catch(() => begin(true));
@@ -120,7 +120,7 @@ dl { display: grid; gap: .4em }
 dl:empty { display: none }
 dt { font-size: .9em; font-weight: 600 }
 [part=name] { display: block }
-[part=places], [part=inbox] { flex-basis: 100% }
+[part=places], [part=moved], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
 [part=registration][data-reserved] { min-height: 7.4em }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
@@ -140,13 +140,11 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 [tabindex]:focus { outline: none }
 @media print { [part=registration], [part=calendar] { display: none } }`);
 
-	// The event that a link was asked for in this browser, "" if it does not keep such things.
-	const kept = (...event) => {
-		try {
-			if (event.length) localStorage[parameter] = event[0];
-			return localStorage[parameter];
-		} catch {}
-	};
+	// Has the event that a link was asked for in this browser, if that keeps such things.
+	let kept = {};
+	try {
+		kept = localStorage;
+	} catch {}
 
 	const all = new Set(); // elements on the page
 	const tabs = new BroadcastChannel(parameter); // of the same browser
@@ -196,8 +194,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 		get #text() {
 			const {labels, state, message = ''} = this.#told ?? {};
 			return this.#note || (this.#sentTo ? labels.sent.replace('*', () => this.#sentTo)
-				: this.#token && state === 'can_register' ? labels.confirm
-				: this.#token && /^login/.test(state) ? labels.stale : message);
+				: this.#token && (state === 'can_register' ? labels.confirm : /^login/.test(state) && labels.stale) || message);
 		}
 
 		get #takesPart() { return site.registration && !!this.#event.access; }
@@ -235,11 +232,11 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			this.#draw();
 			this.#tick();
 			if (this.#takesPart) {
-				const [, token = ''] = /^([\w-]{1,99})$/.exec(name ? '' : new URL(location).searchParams.get(parameter) ?? '') ?? [];
-				this.#token = token;
+				const token = name ? '' : new URL(location).searchParams.get(parameter) ?? '';
+				this.#token = /^[\w-]{1,99}$/.test(token) ? token : '';
 				this.#tell();
 				// Programs that check mails open their links, too. They do not have what this browser kept.
-				token && kept() === event.id ? this.#ask('PUT', {token}) : this.#ask('GET');
+				this.#token && kept[parameter] === event.id ? this.#ask('PUT', {token}) : this.#ask('GET');
 			}
 		}
 
@@ -291,7 +288,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			let status = 0, wait, told;
 			try {
 				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}`, {
-					method, cache: 'no-store', credentials: 'same-origin',
+					method, cache: 'no-store',
 					...(body && {body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}}),
 					signal: AbortSignal.timeout(3e4),
 				});
@@ -305,10 +302,10 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 				this.#told = told;
 				if (status === 202) {
 					this.#sentTo = body.email;
-					kept(this.#event.id);
+					kept[parameter] = this.#event.id;
 				} else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
 				this.#tries = 0;
-				if (isByItself) kept('');
+				if (isByItself) kept[parameter] = '';
 				if (this.#token && told.state !== 'can_register' || isByItself) this.#forgetToken();
 			} else if (status === 404) {
 				this.#told = {state: ''};
@@ -328,15 +325,12 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			if (method !== 'GET' && !isRetry && !isByItself || focused && !this.shadowRoot.activeElement) this.#message.focus();
 			if (told?.state && method !== 'GET') {
 				tabs.postMessage(this.#event.id);
-				for (const other of all) if (other !== this && other.#event.id === this.#event.id) other.#hear(told);
+				for (const other of all) if (other !== this && other.#event.id === this.#event.id) { // on the same page
+					other.#told = told;
+					other.#tell();
+				}
 			}
 			return !!told?.state && status > 199 && status < 300;
-		}
-
-		// What a reader does in one element of a page is so in the others.
-		#hear(told) {
-			this.#told = told;
-			this.#tell();
 		}
 
 		// Loading the page again, or sending its address on, does not register anew.
@@ -378,7 +372,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 
 		// Says how the event stands for the reader, to them and to the theme.
 		#tell() {
-			const told = this.#told, {state, places_left: left} = told ?? {};
+			const told = this.#told, {state} = told ?? {};
 			// What stands above all else already is not said twice.
 			this.#registration.hidden = state === '' || told?.reason === 'cancelled' && this.#event.status === told.reason && !told.registered_at;
 			this.#registration.toggleAttribute('data-reserved', !told && this.#event.status !== 'cancelled'
@@ -386,7 +380,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
 			this.#registration.dataset.state = this.#note ? '' : state;
-			const key = [state, told?.ask_name, told?.newsletters, this.#sentTo, this.#isLeaving, left, told?.platform_url].join();
+			const key = JSON.stringify([told, this.#sentTo, this.#isLeaving]);
 			if (this.#controls.dataset.key !== key) {
 				this.#controls.dataset.key = key;
 				this.#controls.replaceChildren(...this.#controlsOf(told ?? {}).filter(Boolean));
@@ -396,12 +390,16 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			this.dispatchEvent(new CustomEvent('statechange', {bubbles: true}));
 		}
 
-		#controlsOf({state, ask_name: asks, newsletters: news, places_left: left, platform_url: url, labels: label}) {
+		#controlsOf({state, ask_name: asks, newsletters: news, moved_from: before, places_left: left, platform_url: url, labels: label}) {
 			const button = (part, text, onclick) => make('button', {type: 'button', part: 'button ' + part, onclick}, text);
+			// When and where the event was, as far as that is different now.
+			const [was, is] = [before, this.#event].map(event => event ? [when(event, zoneHere), event.location] : []);
+			const moved = was.filter((text, i) => text && text !== is[i]).join(' · ');
 			const few = left > 0 && left <= 10 && make('p', {part: 'places'}, label.places.replace('*', left));
 			if (state === 'can_register') return [button('register', label.register, () => this.register()), few];
 			if (this.#isLeaving) return [button('keep', label.keep, () => this.#leave(false)), button('cancel', label.cancel, () => this.cancel())];
 			if (state === 'registered') return [
+				moved && make('p', {part: 'moved'}, label.moved.replace('*', () => moved)),
 				isLink(url) && url !== this.#event.platform_url && linkTo(url, say('online'), 'button register'),
 				button('cancel', label.cancel, () => this.#leave(true)),
 			];
@@ -424,7 +422,8 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			box && form.addEventListener('focusin', () => box.parentNode.hidden = false, {once: true});
 			form.onsubmit = submit => {
 				submit.preventDefault();
-				this.sendLink(form.elements.email.value, form.elements.namedItem('name')?.value, box ? box.checked : undefined);
+				const {email, name} = Object.fromEntries(new FormData(form));
+				this.sendLink(email, name, box.checked); // undefined without a box
 			};
 			return [form, few];
 		}
