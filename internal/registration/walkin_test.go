@@ -78,7 +78,7 @@ func TestWalkIns(t *testing.T) {
 // What an edge of the last release has queued for a walk-in asks the platform for nobody.
 func TestWalkInsHaveNoLabels(t *testing.T) {
 	l := &labels{hosts: func(string) platform.MemberLabeler { t.Error("the platform is asked"); return nil }}
-	if got := l.do(t.Context(), work.Task{Site: "daily", Kind: Kind, Key: walkInOf("daily", party, "")}); got.Outcome != work.Done {
+	if got := l.do(t.Context(), work.Task{Site: "daily", Kind: Kind, Key: walkInOf("daily", party, "", "Jane")}); got.Outcome != work.Done {
 		t.Errorf("%+v, want it done", got)
 	}
 }
