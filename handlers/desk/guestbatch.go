@@ -49,7 +49,7 @@ func readGuestForm(ctx context.Context, v *view) (any, error) {
 	}
 	page.Lines = v.request.PostForm.Get("lines")
 	inFile, err := v.fileOf("file")
-	if err == nil && len(page.Lines) > maxPaste {
+	if err == nil && len(page.Lines)+len(inFile) > maxPaste {
 		page.Lines, err = "", errLongList
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (v *view) fileOf(field string) (string, error) {
 		return "", errNoCSV
 	}
 	defer func() { _ = file.Close() }() // nothing was written
-	if header.Size > 2*maxPaste { // in UTF-16 a letter has two bytes
+	if header.Size > 2*maxPaste {       // in UTF-16 a letter has two bytes
 		return "", errLongList
 	}
 	content, err := io.ReadAll(file)
@@ -167,7 +167,8 @@ func addSeveral(ctx context.Context, v *view) (any, error) {
 	if len(did.failed) > 0 {
 		said = append(said, fmt.Sprintf("%d could not be added.", len(did.failed)))
 	}
-	page.Notice = &notice{Text: strings.Join(said, " "), IsProblem: len(did.failed)+len(did.left) > 0}
+	_, isFull := errors.AsType[*registration.FullError](did.stopped)
+	page.Notice = &notice{Text: strings.Join(said, " "), IsProblem: len(did.failed) > 0 || did.stopped != nil && !isFull}
 	if len(did.failed)+len(did.left) == 0 {
 		return page, nil
 	}

@@ -162,6 +162,14 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 func changeGuestList(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
 	id, do, isOver := form.Get("event"), form.Get("do"), form.Get("over") != ""
+	switch do {
+	case "read":
+		return readGuestForm(ctx, v)
+	case "several":
+		return addSeveral(ctx, v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout) // only several guests may take longer
+	defer cancel()
 	guests, err := v.guests()
 	if err != nil {
 		return nil, err
@@ -169,13 +177,7 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	var of registration.Registrant
 	isNew := true
 	switch do {
-	case "read":
-		return readGuestForm(ctx, v)
-	case "several":
-		return addSeveral(ctx, v)
 	case "add":
-		ctx, cancel := context.WithTimeout(ctx, timeout) // which is that of a page that is not long
-		defer cancel()
 		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
 	case "remove":
 		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
