@@ -48,7 +48,7 @@ func readGuestForm(ctx context.Context, v *view) (any, error) {
 		return nil, err
 	}
 	page.Lines = v.request.PostForm.Get("lines")
-	inFile, err := v.fileOf("file")
+	inFile, guess, err := v.fileOf("file")
 	if err == nil && len(page.Lines)+len(inFile) > maxPaste {
 		page.Lines, err = "", errLongList
 	}
@@ -62,6 +62,9 @@ func readGuestForm(ctx context.Context, v *view) (any, error) {
 	if len(read.guests) == 0 {
 		batch.Title = "Nobody can be added"
 		batch.Texts = append(batch.Texts, "Write the email address of a guest on each line.")
+	}
+	if guess != "" {
+		batch.Texts = append(batch.Texts, "The file is not UTF-8, and was read as "+guess+". Look at the names with accents.")
 	}
 	if read.twice > 0 {
 		batch.Texts = append(batch.Texts, fmt.Sprintf("%d %s somebody a second time.", read.twice, plural(read.twice, "line names", "lines name")))
@@ -94,22 +97,22 @@ func plural(n int, one, many string) string {
 
 func guestsInWords(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "guest", "guests")) }
 
-// fileOf reads a list from a field of a form, "" if no file was chosen. Errors: errNoCSV, errLongList.
-func (v *view) fileOf(field string) (string, error) {
+// fileOf reads a list from a field of a form as textOfFile does, "" if no file was chosen. Errors: errNoCSV, errLongList.
+func (v *view) fileOf(field string) (text, guess string, err error) {
 	file, header, err := v.request.FormFile(field)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
-		return "", nil
+		return "", "", nil
 	}
 	if err != nil {
-		return "", errNoCSV
+		return "", "", errNoCSV
 	}
 	defer func() { _ = file.Close() }() // nothing was written
 	if header.Size > 2*maxPaste {       // in UTF-16 a letter has two bytes
-		return "", errLongList
+		return "", "", errLongList
 	}
 	content, err := io.ReadAll(file)
 	if err != nil {
-		return "", errNoCSV
+		return "", "", errNoCSV
 	}
 	return textOfFile(content)
 }

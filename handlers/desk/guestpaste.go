@@ -234,19 +234,20 @@ var (
 )
 
 // textOfFile reads a file that a spreadsheet has saved, as lines whose cells are separated by tabs. The encoding of what is
-// no UTF-8 and no UTF-16 is a guess, which the page shows. Errors: errLongList, errNoCSV.
-func textOfFile(file []byte) (string, error) {
-	text, err := textOfCSV(file, "")
+// no UTF-8 and no UTF-16 is a guess, which it returns. Errors: errLongList, errNoCSV.
+func textOfFile(file []byte) (text, guess string, err error) {
+	text, err = textOfCSV(file, "")
 	if encoding, ok := errors.AsType[*spreadsheet.EncodingError](err); ok {
-		text, err = textOfCSV(file, encoding.Encoding)
+		guess = encoding.Encoding
+		text, err = textOfCSV(file, guess)
 	}
 	switch {
 	case err != nil, strings.Contains(text, "\x00"): // a workbook
-		return "", errNoCSV
+		return "", "", errNoCSV
 	case len(text) > maxPaste:
-		return "", errLongList
+		return "", "", errLongList
 	}
-	return text, nil
+	return text, guess, nil
 }
 
 func textOfCSV(file []byte, encoding string) (string, error) {

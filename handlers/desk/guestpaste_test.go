@@ -79,7 +79,7 @@ func TestFilesOfGuests(t *testing.T) {
 		"without titles": "Jörg,joerg@example.com,4711",
 		"ragged":         "Jörg <joerg@example.com>\n\n,,,\n",
 	} {
-		text, err := textOfFile([]byte(file))
+		text, _, err := textOfFile([]byte(file))
 		if diff := cmp.Diff([]string{"Jörg|joerg@example.com"}, briefly(readGuests(text))); diff != "" || err != nil {
 			t.Errorf("%s: %v, want -, got +: %s", name, err, diff)
 		}
@@ -91,7 +91,7 @@ func TestFilesOfGuests(t *testing.T) {
 		"a workbook": {"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00!\x00", errNoCSV},
 		"too much":   {strings.Repeat("jane@example.com\n", 20_000), errLongList},
 	} {
-		if text, err := textOfFile([]byte(test.file)); !errors.Is(err, test.want) || text != "" {
+		if text, _, err := textOfFile([]byte(test.file)); !errors.Is(err, test.want) || text != "" {
 			t.Errorf("%s: %q, %v, want %v", name, text, err, test.want)
 		}
 	}
