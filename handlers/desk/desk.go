@@ -122,6 +122,11 @@ func (d *Desk) response(ctx context.Context, w http.ResponseWriter, v *view, sho
 	if err := v.request.ParseForm(); err != nil {
 		return nil, errForm
 	}
+	if isPost { // one with a file is another kind of form
+		if err := v.request.ParseMultipartForm(max(maxForm, shown.maxForm)); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+			return nil, errForm
+		}
+	}
 	if v.visitor.IsRecalled && !shown.isQueued(v.request.PostForm) {
 		return nil, api.ErrStaffUnknown.For(v.site.Kind.Title)
 	}

@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/url"
 
@@ -34,6 +35,11 @@ type guestPage struct {
 	Refused string // why nobody can be added, "" if somebody can
 
 	Email, NewName string // that were typed
+	Key            string // of the next guest who is added
+	IsAdding       bool   // somebody was added, or was not: then comes the next one
+
+	Batch *guestBatch // those who are added next, or nil
+	Lines string      // of several guests, that were typed
 }
 
 // IsOver reports whether more are registered than the event has places for.
@@ -41,8 +47,10 @@ func (p *guestPage) IsOver() bool { return p.Tally.Most > 0 && p.Tally.Registere
 
 // guestQuestion is whether somebody is to be registered though all places are taken.
 type guestQuestion struct {
+	Page          string // that asks
 	Text, Do      string
 	Email, Name   string // of who is added
+	Key           string
 	Member        string // who is taken back
 	ID, Who       string
 	Query, Cursor string
@@ -80,6 +88,8 @@ func showGuestList(ctx context.Context, v *view) (any, error) {
 		return nil, err
 	}
 	page.Notice, page.Undo, err = v.guestDone(ctx, page.ID)
+	done := query.Get("done")
+	page.IsAdding = page.Notice != nil && (done == "add" || done == "again")
 	return page, err
 }
 
@@ -106,6 +116,7 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 	if found.Next != "" {
 		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
 	}
+	page.Key = rand.Text()
 	page.CSV = "events/" + id + "/registrations.csv"
 	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message
@@ -119,6 +130,7 @@ var guestsDone = map[string]string{
 	"again":   "is registered already.",
 	"remove":  "was removed.",
 	"restore": "is registered again.",
+	"walk-in": "is checked in.",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.
@@ -150,6 +162,14 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 func changeGuestList(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
 	id, do, isOver := form.Get("event"), form.Get("do"), form.Get("over") != ""
+	switch do {
+	case "read":
+		return readGuestForm(ctx, v)
+	case "several":
+		return addSeveral(ctx, v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout) // only several guests may take longer
+	defer cancel()
 	guests, err := v.guests()
 	if err != nil {
 		return nil, err
@@ -158,7 +178,7 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	isNew := true
 	switch do {
 	case "add":
-		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver})
+		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
 	case "remove":
 		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
 	case "restore":
@@ -196,7 +216,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 	page.Email, page.NewName = clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)
 	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
-			ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Member: form.Get("member"),
+			Page: "guest-list", ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: clip.Text(form.Get("key"), maxLabel), Member: form.Get("member"),
 			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
 		}
 		if member := page.Question.Member; member != "" {
@@ -212,6 +232,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 		}
 		return page, nil
 	}
+	page.IsAdding = form.Get("do") == "add"
 	if failure.IsLogged || failure.Outcome == api.Failed {
 		v.desk.log(v, "guest-list", err)
 	}

@@ -135,6 +135,9 @@ const (
 	// maxForm bounds the body of a request, in bytes.
 	maxForm = 64 << 10
 
+	// maxGuestForm bounds the form of a guest list, in bytes. Each byte of a list may be three, and it has the list twice at most.
+	maxGuestForm = 2 << 20
+
 	// maxEventForm bounds the form of an event, in bytes. Each byte of a text may be three.
 	maxEventForm = 3 << 20
 )

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestCalendarDisposition(t *testing.T) {
+func TestDisposition(t *testing.T) {
 	for _, test := range []struct{ name, want string }{
 		{"Gates & doors", `attachment; filename="Gates & doors.ics"`},
 		{"", `attachment; filename="event.ics"`},
@@ -22,25 +22,28 @@ func TestCalendarDisposition(t *testing.T) {
 		{"bad\xff", `attachment; filename="bad.ics"`},
 		{strings.Repeat("x", 300), `attachment; filename="` + strings.Repeat("x", 96) + `.ics"`},
 	} {
-		if got := calendarDisposition(test.name); got != test.want {
-			t.Errorf("calendarDisposition(%q) = %s, want %s", test.name, got, test.want)
+		if got := disposition(test.name, calendarSuffix); got != test.want {
+			t.Errorf("disposition(%q) = %s, want %s", test.name, got, test.want)
 		}
+	}
+	if got, want := disposition("Café: summer", guestsSuffix), `attachment; filename="Caf_ summer guests.csv"; filename*=UTF-8''Caf%C3%A9%20summer%20guests.csv`; got != want {
+		t.Errorf("of a guest list: %s, want %s", got, want)
 	}
 }
 
 // Whatever an event is called, a browser reads a name of a file.
-func FuzzCalendarDisposition(f *testing.F) {
+func FuzzDisposition(f *testing.F) {
 	for _, name := range []string{"Gates", `";/\`, "\r\n", "é%41", strings.Repeat("é", 500), "\u202e"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		disposition := calendarDisposition(name)
-		kind, parameters, err := mime.ParseMediaType(disposition)
+		header := disposition(name, calendarSuffix)
+		kind, parameters, err := mime.ParseMediaType(header)
 		saved := parameters["filename"]
 		if err != nil || kind != "attachment" || !strings.HasSuffix(saved, ".ics") {
-			t.Fatalf("%q gives %s: %v, %q, want an attachment", name, disposition, err, saved)
+			t.Fatalf("%q gives %s: %v, %q, want an attachment", name, header, err, saved)
 		}
-		if utf8.RuneCountInString(saved) > maxFileName || strings.ContainsAny(saved, `/\"`) || saved[0] == '.' || strings.ContainsFunc(disposition, unicode.IsControl) {
+		if utf8.RuneCountInString(saved) > maxFileName || strings.ContainsAny(saved, `/\"`) || saved[0] == '.' || strings.ContainsFunc(header, unicode.IsControl) {
 			t.Errorf("%q is saved as %q, want a plain name of %d characters at most", name, saved, maxFileName)
 		}
 	})

@@ -205,7 +205,7 @@ func writeEvents(w http.ResponseWriter, r *http.Request, asked askedEvents, isPr
 			name = response.Name
 		}
 		header.Set("Content-Type", calendarType)
-		header.Set("Content-Disposition", calendarDisposition(name))
+		header.Set("Content-Disposition", disposition(name, calendarSuffix))
 	}
 	if strings.Contains(r.Header.Get("Range"), ",") { // each of many ranges costs more than it asks for (RFC 9110, section 14.2)
 		whole := *r

@@ -42,8 +42,8 @@ type (
 		CheckedInAt  *string `json:"checked_in_at"`
 	}
 
-	// additionBody is who is added. With a member, a registration that was cancelled is taken up
-	// again.
+	// additionBody is who is added, a walk-in without an email. With a member, a registration that
+	// was cancelled is taken up again.
 	additionBody struct {
 		Email     string `json:"email"`
 		Name      string `json:"name"`
@@ -57,7 +57,7 @@ const registrantsPerPage = 100
 
 var (
 	errLimit      = api.Invalid("The limit is a number from 1 to " + strconv.Itoa(registration.MaxRegistrants) + ".")
-	errNoAddition = api.Invalid(`Send JSON such as {"email": "jane@example.com", "name": "Jane"}, or {"member": "…"} with the UUID of somebody who has cancelled.`)
+	errNoAddition = api.Invalid(`Send JSON such as {"email": "jane@example.com", "name": "Jane"}, {"name": "Jane"} for somebody without an email, or {"member": "…"} with the UUID of somebody who has cancelled.`)
 	errCheckTime  = api.Invalid("The at is a time such as 2031-05-01T17:00:00Z.")
 )
 
@@ -124,16 +124,20 @@ func registrantOf(r registration.Registrant) registrantResponse {
 func (a *eventRequest) addRegistrant(ctx context.Context) (api.Response, error) {
 	var body additionBody
 	err := a.read(&body, errNoAddition)
-	if err == nil && (body.Email == "") == (body.Member == "") {
+	if err == nil && (body.Email+body.Name+body.Member == "" || body.Email != "" && body.Member != "") {
 		err = errNoAddition
 	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	key, err := a.idempotencyKey()
 	if err != nil {
 		return api.Response{}, err
 	}
 	var added registration.Registrant
 	var isNew bool
 	if body.Member == "" {
-		added, isNew, err = a.site.AddRegistrant(ctx, a.id, registration.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit})
+		added, isNew, err = a.site.AddRegistrant(ctx, a.id, registration.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit, Key: key})
 	} else {
 		added, isNew, err = a.restore(ctx, body)
 	}
@@ -200,8 +204,12 @@ const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),C
 // exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
 // connection if the end is missing. It may take longer for the whole than other requests may last: each
 // piece has its bound.
-func (a *eventRequest) exportRegistrants(context.Context) (api.Response, error) {
+func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, error) {
 	guests, err := a.site.Guests()
+	if err != nil {
+		return api.Response{}, err
+	}
+	e, err := a.service.Find(ctx, a.site.Name, a.id)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -216,7 +224,7 @@ func (a *eventRequest) exportRegistrants(context.Context) (api.Response, error) 
 			return api.Response{}, err
 		case !isBegun:
 			isBegun = true
-			a.beginCSV()
+			a.beginCSV(e.Text("name"))
 			if a.Method == http.MethodHead {
 				return api.Response{IsWritten: true}, nil
 			}
@@ -233,10 +241,10 @@ func (a *eventRequest) exportRegistrants(context.Context) (api.Response, error) 
 	return api.Response{IsWritten: true}, nil
 }
 
-func (a *eventRequest) beginCSV() {
+func (a *eventRequest) beginCSV(event string) {
 	header := a.Response.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8")
-	header.Set("Content-Disposition", `attachment; filename="registrations.csv"`)
+	header.Set("Content-Disposition", disposition(event, guestsSuffix))
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	a.Response.WriteHeader(http.StatusOK)

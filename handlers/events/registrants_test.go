@@ -122,6 +122,9 @@ func TestRegistrantsOfPrograms(t *testing.T) {
 		{"listed", "GET", "/registrations?q=jane", "", 200, `"cancelled_by":"`},
 		{"taken back without a place", "POST", "/registrations", `{"member":"uuid-jane"}`, 409, `"reason":"full"`},
 		{"taken back", "POST", "/registrations", `{"member":"uuid-jane","over_limit":true}`, 201, `"cancelled_at":null`},
+		{"a walk-in without a place", "POST", "/registrations", `{"name":"Max"}`, 409, `"reason":"full"`},
+		{"a walk-in", "POST", "/registrations", `{"name":" Max ","over_limit":true}`, 201, `"email":"","name":"Max"`},
+		{"a walk-in without a name", "POST", "/registrations", `{"name":" "}`, 422, "Write an email, or a name for somebody without one."},
 		{"another path", "PUT", one + "/check-in/x", "", 404, ""},
 		{"another action", "PUT", one + "/badge", "", 404, ""},
 	} {
@@ -132,6 +135,14 @@ func TestRegistrantsOfPrograms(t *testing.T) {
 		if cache := got.Header().Get("Cache-Control"); cache != "no-store" {
 			t.Errorf("%s: Cache-Control %q, want no-store", step.name, cache)
 		}
+	}
+	for _, want := range []int{201, 200} {
+		if got := l.ask("editor", "POST", "/registrations", `{"name":"Max","over_limit":true}`, "Idempotency-Key", "1"); got.Code != want {
+			t.Errorf("a walk-in, sent twice: %d %s, want %d", got.Code, got.Body, want)
+		}
+	}
+	if got := l.ask("editor", "POST", "/registrations", `{"name":"Max"}`, "Idempotency-Key", strings.Repeat("x", 256)); got.Code != 422 {
+		t.Errorf("a long Idempotency-Key: %d %s, want 422", got.Code, got.Body)
 	}
 	l.Ghost.BreakCalls(errors.New("no answer"), "find")
 	if got := l.ask("editor", "POST", "/registrations", `{"email":"max@example.com","over_limit":true}`); got.Code != 502 {
@@ -180,7 +191,7 @@ func TestRegistrantsAsCSV(t *testing.T) {
 		l.add(n, name)
 	}
 	got := l.ask("editor", "GET", "/registrations.csv", "")
-	if got.Code != 200 || got.Header().Get("Content-Type") != "text/csv; charset=utf-8" || got.Header().Get("Content-Disposition") != `attachment; filename="registrations.csv"` {
+	if got.Code != 200 || got.Header().Get("Content-Type") != "text/csv; charset=utf-8" || got.Header().Get("Content-Disposition") != `attachment; filename="Party guests.csv"` {
 		t.Fatalf("%d %v, want a CSV file", got.Code, got.Header())
 	}
 	text, hasMark := strings.CutPrefix(got.Body.String(), "\ufeff")

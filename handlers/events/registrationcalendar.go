@@ -41,7 +41,7 @@ func (h *Registration) serveCalendar(w http.ResponseWriter, r *http.Request, sit
 	header.Set("Cache-Control", "private, no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Type", calendarType)
-	header.Set("Content-Disposition", calendarDisposition(name))
+	header.Set("Content-Disposition", disposition(name, calendarSuffix))
 	header.Set("Content-Length", strconv.Itoa(len(file)))
 	if r.Method != http.MethodHead {
 		_, _ = io.WriteString(w, file) // an error means that the reader has left

@@ -187,7 +187,7 @@ func (f *Forgetter) askSome(ctx context.Context, t work.Task) work.Result {
 // forget removes the email and the name of those of some registrants whom the platform does not
 // have. That they registered stays, without saying who they are.
 func (f *Forgetter) forget(ctx context.Context, site string, list []string) error {
-	host := f.hosts(site)
+	list, host := slices.DeleteFunc(slices.Clone(list), isWalkIn), f.hosts(site)
 	if len(list) == 0 || host == nil {
 		return nil
 	}
@@ -212,5 +212,6 @@ func (f *Forgetter) forget(ctx context.Context, site string, list []string) erro
 const (
 	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site)`
 
+	// Who has no email is forgotten, or a walk-in.
 	listRegistrantMembers = `SELECT DISTINCT member FROM registrations WHERE site = $1 AND member > $2 AND email <> '' ORDER BY member LIMIT $3`
 )

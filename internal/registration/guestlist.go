@@ -40,9 +40,12 @@ type MemberHost interface {
 
 // Addition is somebody whom staff register.
 type Addition struct {
-	Email, Name string
+	Email, Name string // an email, or the name of a walk-in
 	By          string // the name of the staff
 	OverLimit   bool   // also if all places are taken
+
+	// Key is that of the request: a walk-in with the same key and name is registered once. "" is no key.
+	Key string
 }
 
 // Errors of changes by staff.
@@ -59,6 +62,9 @@ var (
 
 	// ErrNoEmail means that an email is not one.
 	ErrNoEmail = errcode.New(errcode.Invalid, "the email is not valid", fmt.Sprintf("The email is not a valid address of %d characters at most.", maxGuestText))
+
+	// ErrNobody means that there is neither an email nor a name.
+	ErrNobody = errcode.New(errcode.Invalid, "there is no email and no name", "Write an email, or a name for somebody without one.")
 
 	// ErrNoName means that a name cannot be kept.
 	ErrNoName = errcode.New(errcode.Invalid, "the name is not valid", fmt.Sprintf("The name must be a text of %d characters at most.", maxGuestText))
@@ -78,16 +84,25 @@ func (e *FullError) Describe() errcode.Description {
 	return errcode.Description{Code: errcode.Conflict, Message: places}
 }
 
-// checked trims the texts, and sets By to "Staff" if it is empty. Errors: ErrNoEmail, ErrNoName.
+// checked trims the texts, and sets By to "Staff" if it is empty. Errors: ErrNobody, ErrNoEmail, ErrNoName.
 func (g Addition) checked() (Addition, error) {
 	g.Email, g.Name, g.By = strings.TrimSpace(g.Email), strings.TrimSpace(g.Name), clip.Text(cmp.Or(strings.TrimSpace(g.By), "Staff"), maxGuestText)
 	if !isLine(g.Name) {
 		return g, ErrNoName
 	}
-	if !isLine(g.Email) || !emailaddr.IsValid(g.Email) {
+	switch {
+	case g.Email == "" && g.Name == "":
+		return g, ErrNobody
+	case g.Email != "" && (!isLine(g.Email) || !emailaddr.IsValid(g.Email)):
 		return g, ErrNoEmail
 	}
 	return g, nil
+}
+
+// Check says why nobody can be added by such texts. Errors: ErrNobody, ErrNoEmail, ErrNoName.
+func (g Addition) Check() error {
+	_, err := g.checked()
+	return err
 }
 
 // MayBeAdded says why staff can add nobody to an event. A deadline, or the end of the event, is no
@@ -103,18 +118,21 @@ func MayBeAdded(t events.Terms) error {
 }
 
 // Add registers the member with an email for an event; there is a new one on the platform if there
-// was none. It returns false for a member who is registered already. Errors: events.ErrNotFound,
-// ErrNoEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, *platform.Refusal,
+// was none. Without an email it registers a walk-in. It returns false for somebody who is registered
+// already. Errors: events.ErrNotFound, ErrNobody, ErrNoEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, *platform.Refusal,
 // *PlatformError, events.ErrBusy, those of the store.
 func (g *GuestList) Add(ctx context.Context, host MemberHost, site, event string, guest Addition) (added Registrant, isNew bool, err error) {
 	if guest, err = guest.checked(); err != nil {
 		return Registrant{}, false, err
 	}
-	member, err := g.memberOf(ctx, host, site, event, guest)
-	if err != nil {
-		return Registrant{}, false, err
+	who := Reader{Member: walkInOf(site, event, guest.Key, guest.Name), Name: guest.Name}
+	if guest.Email != "" {
+		member, err := g.memberOf(ctx, host, site, event, guest)
+		if err != nil {
+			return Registrant{}, false, err
+		}
+		who = Reader{Member: member.UUID, Email: clip.Text(member.Email, maxGuestText), Name: clip.Text(cmp.Or(member.Name, guest.Name), maxGuestText)}
 	}
-	who := Reader{Member: member.UUID, Email: clip.Text(member.Email, maxGuestText), Name: clip.Text(cmp.Or(member.Name, guest.Name), maxGuestText)}
 	return g.seat(ctx, site, event, who.Member, guest.OverLimit, func(b *booking, most int) error {
 		return b.seat(ctx, most, who, guest.By)
 	})

@@ -173,7 +173,7 @@ func TestStaffAddNobody(t *testing.T) {
 			of   Addition
 			want error
 		}{
-			{"no email", Addition{}, ErrNoEmail},
+			{"nobody", Addition{Name: " "}, ErrNobody},
 			{"no address", Addition{Email: "jane"}, ErrNoEmail},
 			{"a name before it", Addition{Email: "Jane <jane@example.com>"}, ErrNoEmail},
 			{"two", Addition{Email: "jane@example.com,joe@example.com"}, ErrNoEmail},

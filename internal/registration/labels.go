@@ -50,6 +50,9 @@ func (l *labels) kind() work.Kind {
 
 // do labels the member of a task.
 func (l *labels) do(ctx context.Context, t work.Task) work.Result {
+	if isWalkIn(t.Key) { // an edge of the last release has queued it
+		return work.Result{Outcome: work.Done}
+	}
 	host := l.hosts(t.Site)
 	if host == nil {
 		return work.Result{Outcome: work.Again, Reason: "the site is not served any more", IsUnasked: true}

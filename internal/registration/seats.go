@@ -101,8 +101,8 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 	return b, nil
 }
 
-// relabel has the member labelled as the registrations say.
-func (b *booking) relabel(email string) { b.isRelabelled, b.email = true, email }
+// relabel has the member labelled as the registrations say. A walk-in is none.
+func (b *booking) relabel(email string) { b.isRelabelled, b.email = !isWalkIn(b.key.member), email }
 
 // seat registers a member who is not registered, unless most are already, 0 for any number. by is
 // the name of the staff who did it, "" for the member. Errors: errFull.

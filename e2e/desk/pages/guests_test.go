@@ -140,6 +140,7 @@ func TestGuestList(t *testing.T) {
 	diff(t, "what was typed", []string{"joe", "Joe"}, js[[]string](v, "[$('#email').value, $('#name').value]"))
 	add("joe@example.com")
 	v.says("Joe was added.")
+	diff(t, "ready for the next one", []string{"email", "", ""}, js[[]string](v, "[document.activeElement.id, $('#email').value, $('#name').value]"))
 	add("joe@example.com")
 	v.says("Joe is registered already.")
 	add("max@example.com")
@@ -168,6 +169,38 @@ func TestGuestList(t *testing.T) {
 	v.goTo("events?event=" + id + "&confirm=delete")
 	v.Until("button('Delete the event')")
 	diff(t, "what is deleted", "3 registered and 0 cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it. Guest list", js[string](v, "text($('.panel p:has(b)'))"))
+}
+
+// An editor pastes a list, and chooses a file: the page shows who is found, one press adds them, and what is wrong stays.
+func TestSeveralGuests(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 3)
+	v := r.visit("Editor", "guest-list?event="+id, phone)
+	v.press("Add several")
+	v.Do("$('#lines').value = 'Jane Doe <jane@example.com>\\nnobody\\nJoe\\tjoe@example.com'")
+	v.press("Check the list")
+	v.Until("button('Add 2 guests')")
+	diff(t, "the focus", "Add 2 guests?", js[string](v, "focused()"))
+	diff(t, "who is found", []string{"Jane Doe jane@example.com", "Joe joe@example.com"}, js[[]string](v, "[...document.querySelectorAll('.batch li')].map(text)"))
+	diff(t, "what is wrong", "nobody There is no email address.", js[string](v, "text($('.findings'))"))
+	v.fits("the question")
+	v.press("Add 2 guests")
+	v.says("2 guests were added.")
+	diff(t, "what stays", "nobody", js[string](v, "$('#lines').value"))
+
+	v.Do("$('#lines').value = ''")
+	v.Do(`const files = new DataTransfer();
+		files.items.add(new File([new Uint8Array([...'Name;E-Mail\r\nJ', 0xf6, ...'rg;joerg@example.com\r\nMax;max@example.com'].map(c => c.charCodeAt?.(0) ?? c))], 'guests.csv', {type: 'text/csv'}));
+		$('#file').files = files.files`)
+	v.press("Check the list")
+	v.Until("button('Add 2 guests')")
+	diff(t, "who is in the file", []string{"Jörg joerg@example.com", "Max max@example.com"}, js[[]string](v, "[...document.querySelectorAll('.batch li')].map(text)"))
+	v.press("Add 2 guests")
+	v.Until("button('Add 1 guest over the limit')")
+	diff(t, "before it is confirmed", 3, r.tally(t, id).Registered)
+	v.press("Add 1 guest over the limit")
+	v.says("1 guest was added.")
+	diff(t, "in the end", registration.Tally{Registered: 4, Most: 3}, r.tally(t, id))
 }
 
 // What guests call themselves is text, and names of 191 characters fit on a phone.
@@ -222,6 +255,70 @@ func TestCheckInByTouch(t *testing.T) {
 	})
 	v.Do("$('#q').value = 'nobody'; $('#q').dispatchEvent(new Event('input', {bubbles: true}))")
 	v.shows(".rest", "Nobody is found.")
+}
+
+// At the door somebody who is on no list is added and checked in. Without a network what was typed stays, and a response that was
+// lost makes nobody two guests.
+func TestWalkIn(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 2)
+	r.withGuest(t, id, "jane@example.com", "Jane")
+	v := r.visit("Editor", "check-in?event="+id, phone)
+	v.Until("$('.door-list button[data-member]')")
+	v.Keys("#q", "Kim")
+	v.shows(".rest", "Nobody is found.")
+	restore := r.cutNetwork()
+	v.tap("Walk-in")
+	v.Until("document.activeElement.id === 'name'")
+	diff(t, "the name", "Kim", js[string](v, "$('#name').value"))
+	v.tap("Add and check in")
+	v.shows(".said", "No network. Nobody was added: press again. What you typed stays.")
+	diff(t, "what was typed", "Kim", js[string](v, "$('#name').value"))
+	restore()
+	v.Do(`window.real = fetch; window.fetch = async (...args) => {
+		const response = await window.real(...args);
+		if (args[1]?.method !== 'POST') return response;
+		window.fetch = window.real;
+		throw new TypeError('lost');
+	}`)
+	v.tap("Add and check in")
+	v.Until("window.fetch === window.real && text($('.said')).startsWith('No network.')")
+	v.tap("Add and check in")
+	v.shows(".counter", "1 of 2 checked in")
+	v.Until("!$('.walk-in').open && text($('.door-list'))?.startsWith('KimChecked in ')")
+	wait.Until(t, func() string {
+		if of := r.tally(t, id); of != (registration.Tally{Registered: 2, CheckedIn: 1, Most: 2}) {
+			return fmt.Sprintf("%+v, want Jane, and Kim who is in", of)
+		}
+		return ""
+	})
+
+	v.tap("Walk-in")
+	v.Do("$('#name').value = ''; $('#email').value = 'max@example.com'")
+	v.tap("Add and check in")
+	v.shows(".said", "All 2 places are taken.")
+	v.tap("Add over the limit")
+	v.shows(".counter", "2 of 3 checked in")
+	v.fits("check-in")
+	diff(t, "small targets", []string{}, js[[]string](v, `[...document.querySelectorAll('desk-door button, desk-door summary, desk-door input:not([type])')].filter(e => e.checkVisibility())
+		.filter(e => e.getBoundingClientRect().height < 44 || e.getBoundingClientRect().width < 44).map(text)`))
+}
+
+// Most of a phone shows names.
+func TestRoomForNames(t *testing.T) {
+	r := open(t).withParties()
+	id := r.withEvent(t, 0)
+	r.insertGuests(t, id, 40)
+	for _, size := range []struct {
+		width, height int64
+		want          int
+	}{{320, 568, 8}, {390, 844, 13}} {
+		v := r.visit("Editor", "check-in?event="+id, browser.Look{Width: size.width, Height: size.height, Phone: true})
+		v.Until("$('.door-list button[data-member]')")
+		if got := js[int](v, "[...document.querySelectorAll('.door-list li')].filter(inSight).length"); got < size.want {
+			t.Errorf("%d by %d: %d names are in sight, want %d at least", size.width, size.height, got, size.want)
+		}
+	}
 }
 
 // Two doors agree within seconds: a check-in, an undo, a guest who cancels and one who is added at
@@ -381,6 +478,11 @@ func TestGuestsWithoutJavaScript(t *testing.T) {
 	v.Until("document.readyState === 'complete' && button('Add over the limit')")
 	v.press("Add over the limit")
 	v.Until("document.readyState === 'complete' && said() === 'joe@example.com was added.'")
+	v.Do("$('#lines').value = 'max@example.com'")
+	v.press("Check the list")
+	v.Until("document.readyState === 'complete' && button('Add 1 guest')")
+	v.press("Add 1 guest")
+	v.Until("document.readyState === 'complete' && button('Add 1 guest over the limit')")
 	v.press("Check-in")
 	v.Until("document.readyState === 'complete' && button('Check in jane@example.com')")
 	v.press("Check in jane@example.com")

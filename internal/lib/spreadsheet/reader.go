@@ -113,6 +113,9 @@ func (r *Reader) Read() ([]string, error) {
 	return row, nil
 }
 
+// AllowRagged takes rows of different lengths. Else one that has not as many cells as the first is an error.
+func (r *Reader) AllowRagged() { r.csv.FieldsPerRecord = -1 }
+
 // Line is the line of a file, from 1, in which the row begins that was read last.
 func (r *Reader) Line() int {
 	line, _ := r.csv.FieldPos(0)

@@ -91,7 +91,8 @@ customElements.define('desk-page', class extends HTMLElement {
 	// send sends the fields of a form, unless another is on its way.
 	async send(address, fields) {
 		if (this.ariaBusy) return;
-		await this.#ask(address, {method: 'POST', body: new URLSearchParams(fields)});
+		const hasFile = [...fields.values()].some(value => value instanceof File);
+		await this.#ask(address, {method: 'POST', body: hasFile ? fields : new URLSearchParams(fields)});
 	}
 
 	// refresh asks for the page again, and puts a notice on it.

@@ -58,6 +58,7 @@ customElements.define('desk-door', class extends HTMLElement {
 	#isShown = false; // what is shown is of the script
 	#wasAway = false;
 	#presses = 0;
+	#isAdding = false; // a walk-in
 
 	connectedCallback() {
 		this.#pressed = kept.get(this.#event);
@@ -71,6 +72,18 @@ customElements.define('desk-door', class extends HTMLElement {
 			event.preventDefault();
 			this.#press(button.dataset.member, button.value === 'in');
 		});
+		const walkIn = this.querySelector('.walk-in');
+		walkIn?.addEventListener('toggle', () => {
+			const {name, email} = walkIn.querySelector('form').elements, typed = form.elements.q.value.trim();
+			if (!walkIn.open) return;
+			if (!name.value && !email.value) (typed.includes('@') ? email : name).value = typed; // who was looked for in vain
+			name.focus();
+		});
+		walkIn?.addEventListener('submit', event => {
+			event.preventDefault();
+			this.#add(event.target, event.submitter?.name === 'over');
+		});
+		walkIn?.addEventListener('input', () => this.#sayOf(walkIn, ''));
 		window.addEventListener('online', this.#sync);
 		document.addEventListener('visibilitychange', this.#sync);
 		this.#sync();
@@ -93,6 +106,52 @@ customElements.define('desk-door', class extends HTMLElement {
 		const guest = this.#guests.get(member);
 		announce(`${guest?.name || guest?.email || 'The guest'}: ${isIn ? 'checked in' : 'not checked in'}`);
 		this.#sync();
+	}
+
+	// add registers a walk-in, and checks them in as a press does. What was typed stays until the server has it, which registers
+	// one with the same key and name once.
+	async #add(form, isOver) {
+		if (this.#isAdding) return;
+		this.#isAdding = true;
+		const {name, email, key} = form.elements, end = working();
+		try {
+			const response = await this.#fetch(this.#list, {
+				method: 'POST', headers: {'Content-Type': 'application/json', 'Idempotency-Key': key.value},
+				body: JSON.stringify({name: name.value, email: email.value.trim(), over_limit: isOver}),
+			});
+			const answer = await response.json().catch(() => ({}));
+			if (response.ok && !answer.member) throw 'server';
+			if (response.ok) {
+				this.#keep(answer);
+				form.reset();
+				name.value = email.value = '';
+				key.value = `${Date.now()}-${Math.random()}`;
+				form.closest('details').open = false;
+				const search = this.querySelector('[name=q]');
+				search.value = answer.name || answer.email; // so that they are seen, and the next name takes its place
+				search.focus();
+				search.select();
+				this.#press(answer.member, true);
+			} else {
+				this.#sayOf(form, answer.message ?? `The server answered ${response.status}.`, answer.reason === 'full');
+			}
+		} catch (error) {
+			const why = error === 'session' ? `Your session has ended. Sign in to the site's admin again, in another tab.`
+				: error === 'server' ? 'The server does not answer as it should.' : 'No network.';
+			this.#sayOf(form, `${why} Nobody was added: press again. What you typed stays.`);
+		}
+		end();
+		this.#isAdding = false;
+	}
+
+	// sayOf says why a walk-in was not added, and asks whether they are over the limit.
+	#sayOf(form, text, isFull = false) {
+		form.querySelector('[name=over]')?.remove();
+		form.querySelector('.said').textContent = text;
+		if (!isFull) return;
+		const over = Object.assign(textOf('button', 'Add over the limit'), {name: 'over', className: 'button'});
+		form.querySelector('.buttons').append(over);
+		over.focus();
 	}
 
 	// sync sends what was pressed, and reads what has changed. Nothing else does either.

@@ -1,0 +1,284 @@
+package desk
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
+	"github.com/lychgate/caddy-lychgate/internal/lib/fold"
+	"github.com/lychgate/caddy-lychgate/internal/lib/spreadsheet"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
+)
+
+// This file reads lists of guests that somebody pastes, or has in a file (docs/registration.md#several-guests).
+
+const (
+	// maxGuestsAtOnce bounds the guests who are added in one go.
+	maxGuestsAtOnce = 500
+
+	// maxPaste bounds a list, in bytes: 500 bytes a guest.
+	maxPaste = 256 << 10
+
+	// maxWrongLines bounds the lines that are shown with what is wrong with them.
+	maxWrongLines = 20
+)
+
+// listedGuest is somebody on a list.
+type listedGuest struct{ Email, Name string }
+
+// String is a line that readGuests reads as the guest.
+func (g listedGuest) String() string {
+	switch {
+	case g.Name == "":
+		return g.Email
+	case strings.ContainsAny(g.Name, ",;<>\""):
+		return fmt.Sprintf(`"%s" <%s>`, strings.ReplaceAll(g.Name, `"`, `""`), g.Email)
+	}
+	return g.Name + " <" + g.Email + ">"
+}
+
+// wrongLine is a line that says nobody, or a guest who was not added.
+type wrongLine struct{ Text, Why string }
+
+// guestsRead is what lists say.
+type guestsRead struct {
+	guests []listedGuest
+	wrong  []wrongLine
+	rest   []string // lines after maxGuestsAtOnce guests
+	twice  int      // guests who stand there more than once
+	isOn   map[string]bool
+}
+
+// readGuests reads lists: a guest on each line, or the columns of a spreadsheet, with or without the line that names them.
+func readGuests(lists ...string) *guestsRead {
+	read := &guestsRead{isOn: make(map[string]bool)}
+	for _, text := range lists {
+		var columns []string
+		for n, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+			cells := cellsOf(line)
+			switch {
+			case len(cells) == 0:
+			case n == 0 && isHeader(cells):
+				columns = cells
+			default:
+				read.line(strings.TrimSpace(line), cells, columns)
+			}
+		}
+	}
+	return read
+}
+
+func (read *guestsRead) line(line string, cells, columns []string) {
+	if len(read.guests) >= maxGuestsAtOnce {
+		read.rest = append(read.rest, line)
+		return
+	}
+	found, err := guestsOn(cells, columns)
+	for _, g := range found {
+		err = cmp.Or(err, registration.Addition{Email: g.Email, Name: g.Name}.Check())
+	}
+	if err != nil {
+		read.wrong = append(read.wrong, wrongLine{line, api.FailureOf(err).Message})
+		return
+	}
+	for _, g := range found {
+		switch key := emailaddr.Key(g.Email); {
+		case read.isOn[key]:
+			read.twice++
+		case len(read.guests) >= maxGuestsAtOnce:
+			read.rest = append(read.rest, g.String())
+		default:
+			read.isOn[key], read.guests = true, append(read.guests, g)
+		}
+	}
+}
+
+// cellsOf splits a line at tabs, or at commas and semicolons if it has none. A cell may begin with
+// quotes, which hold what would separate.
+func cellsOf(line string) (cells []string) {
+	line = strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
+	separators := ",;"
+	if strings.Contains(line, "\t") {
+		separators = "\t"
+	}
+	for line != "" {
+		var cell strings.Builder
+		if quoted, ok := strings.CutPrefix(line, `"`); ok {
+			for ok {
+				var before string
+				before, quoted, _ = strings.Cut(quoted, `"`)
+				cell.WriteString(before)
+				if quoted, ok = strings.CutPrefix(quoted, `"`); ok { // two are one
+					cell.WriteByte('"')
+				}
+			}
+			line = quoted
+		}
+		end := strings.IndexAny(line, separators)
+		if end < 0 {
+			end = len(line)
+		}
+		cell.WriteString(line[:end])
+		line = strings.TrimLeft(line[min(end+1, len(line)):], " ")
+		cells = append(cells, strings.TrimSpace(spreadsheet.Unescape(cell.String())))
+	}
+	if !slices.ContainsFunc(cells, func(cell string) bool { return cell != "" }) {
+		return nil
+	}
+	return cells
+}
+
+// isHeader reports whether the first line names the columns.
+func isHeader(cells []string) bool {
+	return slices.ContainsFunc(cells, isMailColumn) && !slices.ContainsFunc(cells, func(cell string) bool { return strings.Contains(cell, "@") })
+}
+
+func isMailColumn(title string) bool { return strings.Contains(fold.Text(title), "mail") }
+
+// nameColumns are titles of columns with names or parts of them, folded.
+var nameColumns = []string{
+	"name", "full name", "first name", "last name", "given name", "family name", "surname", "firstname", "lastname",
+	"vorname", "nachname", "nom", "prenom", "nombre", "apellidos", "voornaam", "achternaam", "fornavn", "etternavn", "fornamn", "efternamn",
+}
+
+func isNameColumn(title string) bool {
+	return slices.Contains(nameColumns, strings.ReplaceAll(fold.Text(title), "_", " "))
+}
+
+var (
+	errNoGuest    = api.Invalid("There is no email address.")
+	errManyEmails = api.Invalid("There is more than one email address.")
+)
+
+// guestsOn reads a line: one guest, or email addresses alone, as mail programs separate them. Errors: errNoGuest,
+// errManyEmails.
+func guestsOn(cells, columns []string) ([]listedGuest, error) {
+	if columns != nil {
+		return guestIn(cells, columns)
+	}
+	var found []listedGuest
+	var before, after []string // the email
+	filled := 0
+	for _, cell := range cells {
+		if cell != "" {
+			filled++
+		}
+		guest, isGuest := guestOf(cell)
+		switch {
+		case isGuest:
+			found = append(found, guest)
+		case !strings.ContainsFunc(cell, unicode.IsLetter): // such as a telephone number
+		case len(found) == 0:
+			before = append(before, cell)
+		default:
+			after = append(after, cell)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, errNoGuest
+	case len(found) > 1 && len(found) < filled:
+		return nil, errManyEmails
+	case len(found) == 1:
+		found[0].Name = strings.TrimSpace(strings.Join(append(before, found[0].Name), " "))
+		if found[0].Name == "" && len(after) > 0 {
+			found[0].Name = after[0]
+		}
+	}
+	return found, nil
+}
+
+// guestIn reads a line whose columns have titles. Errors: errNoGuest.
+func guestIn(cells, columns []string) ([]listedGuest, error) {
+	var guest listedGuest
+	name := ""
+	for i, cell := range cells[:min(len(cells), len(columns))] {
+		switch found, ok := guestOf(cell); {
+		case isMailColumn(columns[i]) && ok && guest.Email == "":
+			guest = found
+		case isNameColumn(columns[i]) && !strings.Contains(name, cell): // the first name may stand in the full one
+			name = strings.TrimSpace(name + " " + cell)
+		}
+	}
+	if guest.Email == "" {
+		return nil, errNoGuest
+	}
+	guest.Name = cmp.Or(name, guest.Name)
+	return []listedGuest{guest}, nil
+}
+
+// guestOf reads jane@example.com, or Jane Doe <jane@example.com>.
+func guestOf(cell string) (guest listedGuest, ok bool) {
+	guest.Email = cell
+	if before, ok := strings.CutSuffix(cell, ">"); ok {
+		if start := strings.LastIndexByte(before, '<'); start >= 0 {
+			guest = listedGuest{Email: before[start+1:], Name: strings.TrimSpace(before[:start])}
+		}
+	}
+	guest.Email = strings.TrimPrefix(strings.TrimSpace(guest.Email), "mailto:")
+	return guest, strings.Contains(guest.Email, "@") && !strings.ContainsFunc(guest.Email, unicode.IsSpace)
+}
+
+// fileErrors of lists in files.
+var (
+	errLongList = api.Invalid(fmt.Sprintf("The list has more than %d KB. Add it in parts.", maxPaste>>10))
+	errNoCSV    = api.Invalid("The file cannot be read. Save it as CSV, or copy its cells into the field.")
+)
+
+// textOfFile reads a file that a spreadsheet has saved, as lines whose cells are separated by tabs. The encoding of what is
+// no UTF-8 and no UTF-16 is a guess, which it returns. Errors: errLongList, errNoCSV.
+func textOfFile(file []byte) (text, guess string, err error) {
+	text, err = textOfCSV(file, "")
+	if encoding, ok := errors.AsType[*spreadsheet.EncodingError](err); ok {
+		guess = encoding.Encoding
+		text, err = textOfCSV(file, guess)
+	}
+	switch {
+	case err != nil, strings.Contains(text, "\x00"): // a workbook
+		return "", "", errNoCSV
+	case len(text) > maxPaste:
+		return "", "", errLongList
+	}
+	return text, guess, nil
+}
+
+func textOfCSV(file []byte, encoding string) (string, error) {
+	rows, err := spreadsheet.NewReader(bytes.NewReader(file), encoding)
+	if err != nil {
+		return "", err
+	}
+	rows.AllowRagged()
+	var text strings.Builder
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return text.String(), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		for i, cell := range row {
+			if i > 0 {
+				text.WriteByte('\t')
+			}
+			text.WriteString(strings.Join(strings.Fields(cell), " "))
+		}
+		text.WriteByte('\n')
+	}
+}
+
+// shownLines clips lines for a page.
+func shownLines(lines []wrongLine) (shown []wrongLine, more int) {
+	for _, line := range lines[:min(len(lines), maxWrongLines)] {
+		shown = append(shown, wrongLine{clip.Text(line.Text, maxLabel), clip.Text(line.Why, maxMessage)})
+	}
+	return shown, len(lines) - len(shown)
+}
