@@ -71,6 +71,7 @@ var (
 		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish, IsQueued: true}},
 		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
 		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
+		"card":      {{Operation: "put_event_card", Method: http.MethodPost, Do: (*eventRequest).putCard}},
 		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
 		"copies":    {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
 		"history":   {{Operation: "show_history", Method: http.MethodGet, Do: (*eventRequest).history}},
@@ -308,6 +309,11 @@ func (a *eventRequest) unpublish(ctx context.Context) (api.Response, error) {
 
 func (a *eventRequest) cancel(ctx context.Context) (api.Response, error) {
 	e, err := a.service.Cancel(ctx, a.site.Name, a.id, a.revision)
+	return a.changed(ctx, e, err)
+}
+
+func (a *eventRequest) putCard(ctx context.Context) (api.Response, error) {
+	e, err := a.service.PutCard(ctx, a.site.Name, a.id, a.revision)
 	return a.changed(ctx, e, err)
 }
 

@@ -88,6 +88,7 @@ func TestWhoMayChangeEvents(t *testing.T) {
 			{"POST", one + "/publish", ""},
 			{"POST", one + "/unpublish", ""},
 			{"POST", one + "/cancel", ""},
+			{"POST", one + "/card", ""},
 			{"POST", one + "/duplicate", ""},
 			{"POST", one + "/copies", `{"date":"2031-05-08"}`},
 			{"GET", one + "/history", ""},
@@ -125,19 +126,19 @@ func TestEventsRefused(t *testing.T) {
 		requests []string // method, path and body
 	}{
 		{exchange.Refused(405, "The method is not allowed here."), "", []string{
-			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel",
+			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel", "GET " + one + "/card",
 			"GET " + one + "/duplicate", "GET " + one + "/copies", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
 			"POST " + one + "/registrations.csv", "GET " + nobody, "GET " + nobody + "/check-in",
 		}},
 		{exchange.Refused(404, "There is no such event. Somebody may have deleted it."), "", []string{
-			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish",
+			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish", "POST " + none + "/card",
 			"POST " + none + "/duplicate", "POST " + none + `/copies {"date":"2031-05-08"}`, "POST " + none + "/presence", "GET " + none + "/history", "HEAD " + none + "/history",
 			"GET " + none + "/registrations", "HEAD " + none + "/registrations", "POST " + none + `/registrations {"email":"jane@example.com"}`,
 			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
 		}},
 		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it"}},
 		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
-		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card"}},
 		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
 		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},
 		{exchange.Refused(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{

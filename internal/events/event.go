@@ -119,6 +119,8 @@ func (e *Event) since(before *Event) string {
 		return string(e.Status)
 	case e.Order.HasPost && !before.Order.HasPost:
 		return "written"
+	case e.Order.PutsCard && !before.Order.PutsCard:
+		return "restored"
 	case before.Post.Status != platform.Scheduled && e.Post.Status == platform.Scheduled:
 		return "scheduled"
 	case e.Theme != before.Theme || e.Type != before.Type || !reflect.DeepEqual(e.Values, before.Values):
