@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -25,26 +25,26 @@ var eventQuestions = map[string]eventQuestion{
 	"unpublish": {Title: "Unpublish", Text: "Readers do not find it any more. Its post becomes a draft in %s, and keeps its text.", Button: "Unpublish the event"},
 	"cancel":    {Title: "Cancel", Text: "Its page stays where it is, and says that the event is cancelled. Nobody can register any more.", Button: "Cancel the event"},
 	"delete":    {Title: "Delete", Text: "The event is removed here. Its post, if it has one, stays in %s as a draft, with its text and without the event's data.", Button: "Delete the event"},
-	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
+	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without its slug, on another date. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
 }
 
 // ask shows the question before something is done.
 func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	question, ok := eventQuestions[do]
-	if !ok {
+	if !ok && do != publishSeries {
 		return nil, errNoQuestion
 	}
 	e, err := r.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	if do == publishSeries {
+		return r.askSeries(ctx, e, r.eventDone(id))
+	}
 	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
 	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
 	if do == "duplicate" {
-		question.Copy = &eventCopy{Once: rand.Text(), Most: events.MaxCopies}
-		if w := e.When(); !w.Start.IsZero() {
-			question.Copy.Date = w.Start.AddDate(0, 0, 7).Format(time.DateOnly)
-		}
+		question.Copy = copyOf(e)
 	}
 	if do == "delete" {
 		if question.Lost, err = r.lostWith(ctx, e.ID); err != nil {
@@ -224,12 +224,12 @@ func (r *eventsView) duplicate(ctx context.Context, id string) (any, error) {
 		}
 		return redirection(url.Values{"event": {e.ID}, "done": {"duplicate"}}.Encode()), nil
 	}
-	made, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Until: form.Get("until"), Key: key})
+	made, skipped, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Every: events.Rule(clip.Text(form.Get("every"), maxField)), Until: form.Get("until"), Key: key})
 	switch {
 	case err != nil:
 		return r.unchanged(ctx, id, err)
-	case len(made) > 1:
-		return redirection(url.Values{"view": {string(events.Drafts)}, "done": {"copies"}}.Encode()), nil
+	case form.Get("until") != "":
+		return redirection(url.Values{"series": {id}, "view": {allTab}, "done": {"copies"}, "made": {strconv.Itoa(len(made))}, "skipped": {strconv.Itoa(len(skipped))}}.Encode()), nil
 	}
 	return redirection(url.Values{"event": {made[0].ID}, "done": {"copy"}}.Encode()), nil
 }

@@ -137,6 +137,13 @@ func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.E
 	if err != nil {
 		return err
 	}
+	series, err := r.events.List(ctx, r.site.Name, events.Query{Series: e.ID, Most: 1})
+	if err != nil {
+		return away(err)
+	}
+	if series.Total > 1 {
+		shown.Series = series.Total
+	}
 	entries, err := r.events.History(ctx, r.site.Name, e.ID)
 	if err != nil {
 		return r.explain(err)

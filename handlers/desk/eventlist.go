@@ -24,6 +24,10 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	if err := r.narrow(ctx, shown, filter, zone); err != nil {
 		return nil, err
 	}
+	var err error
+	if shown.Series, err = r.series(ctx, filter.Series); err != nil {
+		return nil, err
+	}
 	if filter.View == monthTab {
 		return eventsPage{List: shown, Notice: r.eventDone("")}, r.month(ctx, shown, zone)
 	}

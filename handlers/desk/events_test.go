@@ -273,8 +273,9 @@ func TestStepsOfEvent(t *testing.T) {
 			"The event is cancelled. Its page stays, and says so.", "cancelled",
 		},
 		"duplicate": {
-			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own. " +
-				"Date of the copy Every week until Leave it empty for one copy. Otherwise there is a draft for each week up to this date, 52 at most. Duplicate the event Leave it as it is",
+			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date. This event stays as it is. The new one gets a post of its own. " +
+				"Date of the copy How often Every week Every second week Until Leave it empty for one copy. Otherwise there is a draft for each such day up to this date, 52 at most. " +
+				"They are a series with this event, and can be published together. Duplicate the event Leave it as it is",
 			"This is the copy, a draft without slug and date.", "published",
 		},
 		"delete": {

@@ -21,6 +21,7 @@ type eventsPage struct {
 	List     *eventList
 	Editor   *eventEditor
 	Question *eventQuestion
+	Series   *seriesQuestion
 }
 
 // eventList is a page of the list of events.
@@ -29,7 +30,8 @@ type eventList struct {
 	Tabs     []eventTab
 	Types    []choice
 	Months   []choice
-	Month    *shownMonth // nil on the other tabs
+	Month    *shownMonth  // nil on the other tabs
+	Series   *shownSeries // nil for all events
 	Events   []listedEvent
 	Total    int
 	Next     string // the address of the next page, "" for none
@@ -50,6 +52,7 @@ type eventList struct {
 type eventFilter struct {
 	View, Type, Month, Query string // View is one of eventViews, and Month as 2026-05
 	From                     string // the tab on which words were typed
+	Series                   string // the ID of one of its events, "" for all events
 }
 
 // eventTab is a tab of the list, with how many events it has.
@@ -141,6 +144,7 @@ type eventEditor struct {
 	PublishAt  time.Time // of a scheduled post, zero for others
 	Missing    []string  // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
+	Series     int // how many events its series has, 0 for none
 	History    []shownDeed
 	Elsewhere  string // the theme that the event was made for, if that is another
 
@@ -175,13 +179,6 @@ type eventQuestion struct {
 	Lost     string // what else is deleted, "" for nothing
 	IsSafe   bool   // nothing is taken away
 	Copy     *eventCopy
-}
-
-// eventCopy is what is asked of a copy of an event.
-type eventCopy struct {
-	Date string // that is offered, "" for none
-	Once string // names the form, should it be sent twice
-	Most int    // copies
 }
 
 // eventsView is what the pages of events know of their site.
@@ -293,10 +290,17 @@ func nameOf(values map[string]any) string {
 
 // eventDone reads from the query what was just done, nil for nothing.
 func (v *view) eventDone(id string) *notice {
-	query := v.request.URL.Query()
-	text, ok := eventsDone[query.Get("done")]
-	if !ok || !v.isOwnLink() || isOfList[query.Get("done")] != (id == "") {
+	done := v.request.URL.Query().Get("done")
+	text, ok := eventsDone[done]
+	switch {
+	case !v.isOwnLink():
 		return nil
+	case done == publishSeries:
+		return seriesSaid(v.site.Kind.Title, v.count("ready"), v.count("unready"), v.count("left"))
+	case !ok || isOfList[done] != (id == ""):
+		return nil
+	case done == "copies":
+		return copiesSaid(v.count("made"), v.count("skipped"))
 	}
 	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
 }
@@ -322,5 +326,5 @@ var eventsDone = map[string]string{
 	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
 	"duplicate": "This is the copy, a draft without slug and date.",
 	"copy":      "This is the copy, a draft.",
-	"copies":    "The copies were made. They are drafts, with their dates in their names.",
+	"copies":    "", // copiesSaid says how many
 }

@@ -80,12 +80,20 @@ customElements.define('desk-page', class extends HTMLElement {
 	connectedCallback() {
 		showTimes(this);
 		this.querySelector('h2[data-focus]')?.focus(); // what is chosen comes after it
+		this.addEventListener('change', event => this.#offer(event.target));
 		this.addEventListener('submit', event => {
 			if (event.target.matches('form[data-quick]') && !event.submitter?.hasAttribute('data-leave')) {
 				event.preventDefault();
 				this.send(event.target.action, new FormData(event.target, event.submitter));
 			}
 		});
+	}
+
+	// offer fills in the date that goes with what was chosen, unless somebody has typed another one.
+	#offer(select) {
+		const date = this.querySelector(`#${select.dataset.dates ?? 'none'}`);
+		if (!date || ![...select.options].some(option => option.dataset.first === date.value)) return;
+		date.value = select.selectedOptions[0].dataset.first;
 	}
 
 	// send sends the fields of a form, unless another is on its way.
