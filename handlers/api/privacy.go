@@ -24,8 +24,8 @@ const (
 	privacyTTL = 30 * time.Second
 
 	// privacyTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
-	// long again.
-	privacyTimeout = 3 * time.Second
+	// long again, and from privacyWait on for who waits.
+	privacyTimeout, privacyWait = 3 * time.Second, time.Second
 )
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
@@ -76,6 +76,12 @@ func (p *privacy) now() (said platform.Privacy, isFresh bool) {
 	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
+func (p *privacy) last() (said platform.Privacy, isKnown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said, p.isKnown
+}
+
 // find asks once for all who wait.
 func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.Privacy, error)) (platform.Privacy, error) {
 	if said, isFresh := p.now(); isFresh {
@@ -95,10 +101,19 @@ func (p *privacy) find(ctx context.Context, ask func(context.Context) (platform.
 		p.until = time.Now().Add(privacyTTL)
 		return nil, nil
 	})
+	said, isKnown := p.last()
+	var late <-chan time.Time
+	if isKnown {
+		timer := time.NewTimer(privacyWait)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case asked := <-response:
 		said, _ := p.now()
 		return said, asked.Err
+	case <-late:
+		return said, nil
 	case <-ctx.Done():
 		return platform.Privacy{}, ctx.Err()
 	}

@@ -40,6 +40,10 @@ const maxMails = 32
 // errReaderUnknown means that the platform does not say whose a session is.
 var errReaderUnknown = Unavailable("%s could not be asked who you are. Try again in a moment.", readerRetry)
 
+// pressTimeout is how long somebody who has pressed a button waits until the platform says who they are: what they want is
+// kept or refused within 3 seconds. A small Ghost that was just started takes up to 2. What it says later is remembered.
+const pressTimeout = 2 * time.Second
+
 // readerRetry is when a reader whom the platform does not know yet is to ask again.
 const readerRetry = 5 * time.Second
 
@@ -59,7 +63,9 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 	if _, hasEnded := s.ended.Get(key); hasEnded { // a browser sends it with each page
 		return platform.Reader{}, nil
 	}
-	reader, err := s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.Reader, error) {
+	asking, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	reader, err := s.sessions.find(asking, key, address, func(ctx context.Context) (platform.Reader, error) {
 		reader, err := s.platform.Reader(ctx, session)
 		if err == nil && reader.UUID == "" {
 			err = errNobody
@@ -77,14 +83,28 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 	return reader, err
 }
 
-// SendLink has the platform mail a link to a reader. Errors: those of [platform.ReaderHost], and
-// of [FailureOf].
+// SendLink has the platform mail a link to a reader, who waits for that until ctx is done. Errors: those of
+// [platform.ReaderHost], and of [FailureOf].
 func (s *Readers) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
 	if !s.mails.TryAcquire("") {
 		return false, errMailsAway.For(s.title).Because(errTooManyQuestions)
 	}
-	defer s.mails.Release("")
-	isSent, err = s.platform.SendLink(ctx, link)
+	type response struct {
+		isSent bool
+		err    error
+	}
+	responses := make(chan response, 1)
+	go func() { // the platform bounds the time itself
+		defer s.mails.Release("")
+		isSent, err := s.platform.SendLink(context.WithoutCancel(ctx), link)
+		responses <- response{isSent, err}
+	}()
+	select {
+	case of := <-responses:
+		isSent, err = of.isSent, of.err
+	case <-ctx.Done():
+		return false, errMailUnanswered.For(s.title).Because(ctx.Err())
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return false, errMailUnanswered.For(s.title).Because(err)
 	}

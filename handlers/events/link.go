@@ -41,6 +41,7 @@ type linkFailure struct {
 
 // serveLink has a link mailed to a guest.
 func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
 	defer cancel()
 	asked, err := h.admit(ctx, w, r, site, address)
@@ -81,7 +82,9 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
 	}
-	isSent, err := asked.readers.SendLink(ctx, platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
+	sending, cancel := context.WithDeadline(ctx, began.Add(pressTimeout))
+	defer cancel()
+	isSent, err := asked.readers.SendLink(sending, platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address})
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
 		return refuse(words.unknownEmail, unknownEmail)

@@ -108,6 +108,9 @@ const (
 	// registrationTimeout bounds a request, in which the platform and the store are asked.
 	registrationTimeout = 20 * time.Second
 
+	// pressTimeout is how long a reader waits for a mail to be sent, from their press on. The platform goes on.
+	pressTimeout = 3 * time.Second
+
 	// maxSlug is longer than any slug of a platform, in bytes.
 	maxSlug = 4 * 191
 

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+)
+
+// slowReaders is a platform that takes a while for each question about readers, and hangs for ten seconds.
+type slowReaders struct {
+	platform.ReaderHost
+	takes time.Duration
+	mails int // that were sent
+}
+
+func (*slowReaders) LinkKey() []byte                      { return []byte("secret") }
+func (*slowReaders) ReaderSession(cookie string) string   { return cookie }
+func (*slowReaders) AccessSession(string) (access string) { return "" }
+
+func (s *slowReaders) Privacy(ctx context.Context) (platform.Privacy, error) {
+	return platform.Privacy{}, s.wait(ctx)
+}
+
+func (s *slowReaders) Reader(ctx context.Context, _ string) (platform.Reader, error) {
+	return platform.Reader{UUID: "jane"}, s.wait(ctx)
+}
+
+func (s *slowReaders) SendLink(ctx context.Context, _ platform.SignInLink) (bool, error) {
+	err := s.wait(ctx)
+	s.mails++
+	return true, err
+}
+
+func (s *slowReaders) wait(ctx context.Context) error {
+	select {
+	case <-time.After(s.takes):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A reader who presses a button while Ghost hangs is told within 3 seconds, and known at once when they press again and
+// Ghost has answered meanwhile. A small Ghost that takes 2 seconds is waited for.
+func TestReadersWhoPress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &slowReaders{}
+		s := NewReaders("daily", "Ghost", p, NewAuthLimiter(platformtest.StaffLimiter(t)), NewPrivacies())
+		press := func(cookie string) string {
+			r := httptest.NewRequest(http.MethodPut, "https://news.example.com/ghost/lychgate/events/choir/registration", nil)
+			r.Header.Set("Cookie", cookie)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			began, address := time.Now(), netip.MustParseAddr("192.0.2.1")
+			_, err := s.Admit(t.Context(), r, address, "")
+			var reader platform.Reader
+			if err == nil {
+				reader, err = s.Reader(t.Context(), r, address)
+			}
+			took := time.Since(began)
+			if err != nil {
+				failure := FailureOf(err)
+				return fmt.Sprint(took, " ", failure.Status, " ", failure.Wait)
+			}
+			return fmt.Sprint(took, " ", reader.UUID)
+		}
+		got := []string{press("first")}
+		time.Sleep(time.Minute)
+		p.takes = 10 * time.Second
+		got = append(got, press("second"))
+		time.Sleep(10 * time.Second)
+		got = append(got, press("second"))
+		time.Sleep(time.Minute)
+		p.takes = 1900 * time.Millisecond
+		got = append(got, press("third"), press("fourth"))
+		if diff := cmp.Diff([]string{"0s jane", "3s 503 5s", "0s jane", "2.9s jane", "1.9s jane"}, got); diff != "" {
+			t.Errorf("how long each press took, the reader or the status, and when to press again (-want +got): %s", diff)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// Who asks for a mail is told after as long as they wait that it may still come, and it does.
+func TestMailThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &slowReaders{takes: 8 * time.Second}
+		s := NewReaders("daily", "Ghost", p, NewAuthLimiter(platformtest.StaffLimiter(t)), NewPrivacies())
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := s.SendLink(ctx, platform.SignInLink{})
+		if took := time.Since(began); !errors.Is(err, errMailUnanswered) || took != 3*time.Second || p.mails != 0 {
+			t.Errorf("got %v after %v, with %d mails, want %v after 3 s", err, took, p.mails, errMailUnanswered)
+		}
+		time.Sleep(10 * time.Second)
+		if p.mails != 1 {
+			t.Errorf("%d mails were sent, want 1", p.mails)
+		}
+	})
+}
