@@ -72,7 +72,9 @@ func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 // editor shows the editor.
 func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	e := in.event
-	r.zone = e.When().Zone()
+	if e.ID != "" { // else the site's
+		r.zone = e.When().Zone()
+	}
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
 		Pending: r.pendingOf(e), Post: postOf(e), Card: string(e.Post.Card), Conflict: in.conflict, IsSaved: in.isSaved,

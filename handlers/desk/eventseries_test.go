@@ -30,7 +30,7 @@ func TestRulesOfCopies(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("of %q (-want +got): %s", date, diff)
 		}
-		if got, want := strings.Contains(page.Text, "A month without a fifth Friday has no copy."), date == "2031-10-31"; got != want {
+		if got, want := strings.Contains(page.Text, "With every fifth Friday, a month that has none gets no copy."), date == "2031-10-31"; got != want {
 			t.Errorf("of %q: says of months without a copy: %t, want %t", date, got, want)
 		}
 	}
