@@ -161,7 +161,13 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 		return adminPath(e.Post.Edit), nil
 	default:
 		if do == "save" && e.Status == events.Published && hasMoved(before, e) {
-			do = "move"
+			n, err := r.registered(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				do = "move"
+			}
 		}
 		return r.done(ctx, e, do)
 	}

@@ -170,7 +170,7 @@ func TestRequestsAndMotion(t *testing.T) {
 		})()`)
 		most := 60 << 10                         // bytes, without compression
 		if strings.HasPrefix(address, "event") { // whose script also crops pictures, and keeps what is not sent
-			most = 84 << 10
+			most = 86 << 10
 		}
 		if got.Scripts != 1 || got.Styles != 1 || got.Others != 0 || got.Bytes > most {
 			v.T.Errorf("%s: got %+v, want 1 script, 1 style, nothing else, %d bytes at most", address, got, most)
