@@ -33,7 +33,7 @@ type publications struct {
 	*recent.Cache[string, platform.Publication]
 
 	titles *recent.Cache[string, string]
-	places *recent.Cache[string, string] // time zones, as long as titles
+	places *recent.Cache[string, string]   // time zones, as long as titles
 	asked  *recent.Cache[string, struct{}] // whose titles were asked for a moment ago
 	zones  *recent.Cache[string, struct{}] // who was asked for at all
 }
