@@ -25,8 +25,8 @@ const (
 	saidTTL = 30 * time.Second
 
 	// saidTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
-	// long again.
-	saidTimeout = 3 * time.Second
+	// long again, and from saidWait on for who waits.
+	saidTimeout, saidWait = 3 * time.Second, time.Second
 )
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
@@ -83,6 +83,12 @@ func (p *saidLast[T]) now() (said T, isFresh bool) {
 	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
+func (p *saidLast[T]) last() (said T, isKnown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said, p.isKnown
+}
+
 // find asks once for all who wait.
 func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, error)) (last T, err error) {
 	if said, isFresh := p.now(); isFresh {
@@ -102,10 +108,19 @@ func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, er
 		p.until = time.Now().Add(saidTTL)
 		return nil, nil
 	})
+	said, isKnown := p.last()
+	var late <-chan time.Time
+	if isKnown {
+		timer := time.NewTimer(saidWait)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case asked := <-response:
 		said, _ := p.now()
 		return said, asked.Err
+	case <-late:
+		return said, nil
 	case <-ctx.Done():
 		return last, ctx.Err()
 	}

@@ -41,6 +41,11 @@ func (r *eventsView) edit(ctx context.Context, id, typeKey string) (any, error) 
 		e = current[0]
 	}
 	in := input{event: e, typeKey: e.Type, values: e.Values, notice: r.eventDone(id), isSaved: true}
+	if in.notice != nil {
+		if in.notice, err = r.toldOf(ctx, e, r.request.URL.Query().Get("done")); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := r.declared.Type(typeKey); ok && typeKey != e.Type {
 		in.typeKey, in.isSaved = typeKey, false
 	}
@@ -67,10 +72,12 @@ func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 // editor shows the editor.
 func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	e := in.event
-	r.zone = e.When().Zone()
+	if e.ID != "" { // else the site's
+		r.zone = e.When().Zone()
+	}
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
-		Pending: pendingOf(e), Post: postOf(e), Card: string(e.Post.Card), Conflict: in.conflict, IsSaved: in.isSaved,
+		Pending: r.pendingOf(e), Post: postOf(e), Card: string(e.Post.Card), Conflict: in.conflict, IsSaved: in.isSaved,
 	}
 	shown.Owner = r.owner()
 	if e.ID == "" {
@@ -136,6 +143,13 @@ func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.E
 	places, err := r.places(ctx, e)
 	if err != nil {
 		return err
+	}
+	series, err := r.events.List(ctx, r.site.Name, events.Query{Series: e.ID, Most: 1})
+	if err != nil {
+		return away(err)
+	}
+	if series.Total > 1 {
+		shown.Series = series.Total
 	}
 	entries, err := r.events.History(ctx, r.site.Name, e.ID)
 	if err != nil {

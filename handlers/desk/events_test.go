@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
@@ -273,8 +275,9 @@ func TestStepsOfEvent(t *testing.T) {
 			"The event is cancelled. Its page stays, and says so.", "cancelled",
 		},
 		"duplicate": {
-			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own. " +
-				"Date of the copy Every week until Leave it empty for one copy. Otherwise there is a draft for each week up to this date, 52 at most. Duplicate the event Leave it as it is",
+			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date. This event stays as it is. The new one gets a post of its own. " +
+				"Date of the copy How often Every week Every second week Until Leave it empty for one copy. Otherwise there is a draft for each such day up to this date, 52 at most. " +
+				"They are a series with this event, and can be published together. Duplicate the event Leave it as it is",
 			"This is the copy, a draft without slug and date.", "published",
 		},
 		"delete": {
@@ -507,6 +510,31 @@ func TestEventsAway(t *testing.T) {
 	}
 	if got := h.post("events", "Editor", "do", "save", "type", "gone", "kept", "{}"); got.Status != http.StatusConflict {
 		t.Errorf("a type that is gone: %d %s", got.Status, got.Text)
+	}
+}
+
+// An event is being sent until that takes too long or has failed, or Ghost is known not to respond.
+func TestEventOnItsWay(t *testing.T) {
+	const sending, kept = "Being sent to the site.", "Kept here, and sent to the site as soon as it responds, since "
+	for name, test := range map[string]struct {
+		ago      time.Duration
+		attempts int
+		want     string
+	}{
+		"a moment ago":  {time.Second, 0, sending},
+		"long ago":      {time.Minute, 0, kept},
+		"it has failed": {time.Second, 1, kept},
+	} {
+		h := newHarness(t)
+		h.declareEvents()
+		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
+		dbtest.Exec(t, h.DB, `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until) VALUES ('daily', 'events', $1, '', 1, $2, $3, $4, '', '', 0)`,
+			e.ID, time.Now().Add(-test.ago).UnixMilli(), time.Now().Add(time.Hour).UnixMilli(), test.attempts)
+		for _, page := range []string{"events", "events?event=" + e.ID} {
+			if got := h.get(page, "Editor").Text; !strings.Contains(got, test.want) {
+				t.Errorf("%s: %s says %q, want %q in it", name, page, got, test.want)
+			}
+		}
 	}
 }
 

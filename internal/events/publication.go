@@ -33,6 +33,7 @@ type publications struct {
 	*recent.Cache[string, platform.Publication]
 
 	titles *recent.Cache[string, string]
+	places *recent.Cache[string, string]   // time zones, as long as titles
 	asked  *recent.Cache[string, struct{}] // whose titles were asked for a moment ago
 	zones  *recent.Cache[string, struct{}] // who was asked for at all
 }
@@ -40,7 +41,7 @@ type publications struct {
 func newPublications() *publications {
 	return &publications{
 		recent.New[string, platform.Publication](maxSites, publicationTTL),
-		recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
+		recent.New[string, string](maxSites, titleTTL), recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
 		recent.New[string, struct{}](maxSites, zoneInterval),
 	}
 }
@@ -101,6 +102,7 @@ func (s *sitePages) ask(ctx context.Context, host platform.EventHost, site strin
 	}
 	s.publications.Put(site, p, began)
 	s.publications.titles.Put(site, p.Title, began)
+	s.publications.places.Put(site, p.TimeZone, began)
 	return p, nil
 }
 
@@ -139,6 +141,15 @@ func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 		}
 	}
 	return origin + (&url.URL{Path: s.pages.List + ".ics"}).EscapedPath()
+}
+
+// KnownZone is the time zone that the publication had when the platform was last asked, nil if nobody has asked yet.
+func (s *sitePages) KnownZone(site string) *time.Location {
+	name, isKnown := s.publications.places.Get(site)
+	if zone, ok := parseZone(name); isKnown && ok {
+		return zone
+	}
+	return nil
 }
 
 // Zone is UTC if the publication has no valid time zone. Another zone is known within a minute. Errors: those of the

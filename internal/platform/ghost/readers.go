@@ -2,6 +2,7 @@ package ghost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -137,11 +138,21 @@ func (*readerClient) LinkPage(link *url.URL, response http.Header) string {
 
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
 
+// tokenTimeout is how long a reader waits for a Ghost that hangs. One that responds may take longer then: its mail server may be slow.
+const tokenTimeout = 3 * time.Second
+
+var errHangs = errors.New("it does not respond") // so that no mail may be on its way
+
 // Ghost mails a sign-in link to a member's address even if a sign-up was asked for. Asked for a
 // sign-in, Ghost 6 accepts any address, so that nobody learns who is a member, and Ghost 5 refuses
 // addresses that no member has.
 func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
-	token, err := c.mails.sendAsReader(ctx, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
+	asking, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	token, err := c.mails.sendAsReader(asking, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errHangs
+	}
 	if err == nil && token.status != http.StatusOK {
 		err = refusal(token.status, token.body)
 	}

@@ -17,7 +17,7 @@ const valueOf = field => {
 	return text.trim() === '' ? undefined : text;
 };
 
-const clock = () => new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'}).format(new Date());
+const clock = () => formatIn(document.querySelector('desk-page'), {hour: '2-digit', minute: '2-digit'}).format(new Date());
 
 const buttonOf = text => Object.assign(textOf('button', text), {type: 'button', className: 'button'});
 
