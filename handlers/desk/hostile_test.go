@@ -162,7 +162,7 @@ var known = map[string]string{
 	"img": "src alt width height loading decoding", "form": "method action data-quick novalidate", "button": "type name value",
 	"input": "type name value id required maxlength pattern autocomplete spellcheck checked placeholder enterkeyhint inputmode autocapitalize accept list min max step", "label": "for", "fieldset": "", "legend": "",
 	"textarea": "name rows", "select": "name", "option": "value selected", "datalist": "",
-	"desk-event": "event owner theme status platform saved conflict", "desk-labels": "", "desk-image": "to label ratio min-width min-height phrase",
+	"desk-event": "event owner theme status platform saved conflict", "desk-labels": "", "desk-zone": "", "desk-image": "to label ratio min-width min-height phrase",
 	"template": "", "progress": "max value", "desk-page": "zone", "desk-search": "focus", "desk-slots": "theme", "desk-upload": "to platform",
 	"desk-door": "event list", "desk-activate": "to theme", "desk-copy": "for what",
 }

@@ -124,10 +124,10 @@ func (v tab) audit(name, script string) {
 		Violations, Incomplete []finding
 	}](v, "axe.run().then(r => ({Passes: r.passes.length, Violations: r.violations, Incomplete: r.incomplete}))")
 	for _, f := range append(result.Violations, result.Incomplete...) {
-		// Of text that is clipped axe-core cannot tell what is behind it. The same colours are
+		// Of text that is clipped axe-core cannot tell what is behind it, nor of one letter. The same colours are
 		// seen where nothing is clipped.
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool {
-			return strings.Contains(n.FailureSummary, "overlap") || strings.Contains(n.FailureSummary, "Element has no value")
+			return strings.Contains(n.FailureSummary, "overlap") || strings.Contains(n.FailureSummary, "Element has no value") || strings.Contains(n.FailureSummary, "too short")
 		})
 		if len(f.Nodes) == 0 {
 			continue
@@ -168,9 +168,9 @@ func TestRequestsAndMotion(t *testing.T) {
 			return {Scripts: of('script'), Styles: of('link'), Others: all.length - of('script') - of('link'),
 				Bytes: [...all, ...performance.getEntriesByType('navigation')].reduce((sum, e) => sum + e.encodedBodySize, 0)};
 		})()`)
-		most := 60 << 10                         // bytes, without compression
-		if strings.HasPrefix(address, "event") { // whose script also crops pictures, and keeps what is not sent
-			most = 84 << 10
+		most := 64 << 10                         // bytes, without compression
+		if strings.HasPrefix(address, "event") { // whose script also crops pictures, finds time zones, and keeps what is not sent
+			most = 104 << 10
 		}
 		if got.Scripts != 1 || got.Styles != 1 || got.Others != 0 || got.Bytes > most {
 			v.T.Errorf("%s: got %+v, want 1 script, 1 style, nothing else, %d bytes at most", address, got, most)
