@@ -18,10 +18,10 @@ func TestEachLanguageHasAllLabels(t *testing.T) {
 		if _, ok := messaging.Language(language); !ok {
 			t.Errorf("%s has no messages", language)
 		}
-		of := reflect.ValueOf(labelsFor(language))
+		of := reflect.ValueOf(messaging.LabelsOf(language))
 		for i := range of.NumField() {
 			text, name := of.Field(i).String(), of.Type().Field(i).Name
-			if stars := strings.Count(text, "*"); text == "" || (stars == 1) != (name == "Sent" || name == "sentToMember" || name == "Places") || stars > 1 {
+			if stars := strings.Count(text, "*"); text == "" || (stars == 1) != (name == "Sent" || name == "SentToMember" || name == "Places") || stars > 1 {
 				t.Errorf("%s: %s is %q, want a text with a star where something is put in", language, name, text)
 			}
 		}

@@ -149,3 +149,20 @@ func TestMissingFieldsGo(t *testing.T) {
 	diff(t, "of a published event", []string{}, js[[]string](v, missing))
 	diff(t, "what readers have", []any{events.Published, "Cake"}, []any{r.only(t).Status, r.only(t).Values["menu"]})
 }
+
+// What readers see of a message is shown while it is typed, also where our own words come first.
+func TestMessageIsSeenWhileTyped(t *testing.T) {
+	r := open(t).withParties()
+	v := r.visit("Editor", "event-settings", browser.Look{})
+	seen := func(state string) []string {
+		t.Helper()
+		return js[[]string](v, "[..."+"$('[name=%s]').closest('desk-message').querySelectorAll('.seen-text')].map(text)", state)
+	}
+	without := seen("registered")
+	v.Keys("[name=registered]", "See you <b>there</b>")
+	v.Keys("[name=registration_closed]", "Next time!")
+	diff(t, "registered", []string{"See you <b>there</b>"}, seen("registered"))
+	diff(t, "closed", []string{"Next time!", "Alle Plätze sind vergeben. Next time!", "Sie waren angemeldet. Next time!"}, seen("registration_closed"))
+	v.Do("$('[name=registered]').value = ' '; $('[name=registered]').dispatchEvent(new Event('input', {bubbles: true}))")
+	diff(t, "without a text", without, seen("registered"))
+}

@@ -480,3 +480,14 @@ customElements.define('desk-event', class extends HTMLElement {
 		if (line.textContent !== text) line.textContent = text;
 	}
 });
+
+// desk-message shows what readers see of a message while somebody types it.
+customElements.define('desk-message', class extends HTMLElement {
+	connectedCallback() {
+		this.addEventListener('input', ({target}) => {
+			for (const seen of this.querySelectorAll('.seen-text bdi')) {
+				seen.textContent = [seen.dataset.first, textOf('bdi', target.value.trim()).textContent || seen.dataset.default].filter(Boolean).join('\n');
+			}
+		});
+	}
+});
