@@ -34,6 +34,7 @@ var views = []struct{ name, role, address, do, until string }{
 	{"guest-over", "Editor", "guest-list?event=guests", "$('#email').value = 'over@example.com'; button('Add').click()", "button('Add over the limit')"},
 	{"check-in", "Editor", "check-in?event=guests", "while (!$('.door-list [data-member]')) await new Promise(done => setTimeout(done, 20)); $('.door-list [value=in]')?.click()", "$('.door-list .in')"},
 	{"delete-guests", "Editor", "events?event=guests&confirm=delete", "", "button('Delete the event')"},
+	{"zones", "Editor", "events?new=", "const zone = $('[role=combobox]'); zone.value = 'new'; for (let i = 0; i < 2; i++) zone.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'}))", "$('.zones:not([hidden]) [aria-selected=true]')"},
 	{"event-settings", "Editor", "event-settings", "", "button('Save settings')"},
 	{"themes", "Owner", "themes", "document.querySelectorAll('details').forEach(d => d.open = true)", "$('.upload.ready')"},
 	{"refreshed", "Editor", "themes", "$('button[value=nightly]').click()", "$('.notice.problem')"},
