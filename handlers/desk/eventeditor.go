@@ -115,16 +115,16 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	}
 	of := fieldsOf{t, in.values, in.problems, r.site.Events.Host.PostLimits(), settings.ImageSize, r.picture}
 	shown.Fields = of.list()
-	shown.Groups = groupsOf(shown.Fields, t)
-	if in.conflict == nil && len(in.problems) == 0 && len(shown.Groups) > 0 {
-		shown.Groups[0].Fields[0].IsFirst = true
+	shown.Columns = columnsOf(shown.Fields, t)
+	if in.conflict == nil && len(in.problems) == 0 && len(shown.Columns) > 0 {
+		shown.Columns[0].Groups[0].Lines[0][0].IsFirst = true
 	}
 	shown.PostTitle = clip.Text(t.PostTemplate, maxLabel)
 	for _, p := range in.problems {
 		if i := slices.IndexFunc(shown.Fields, func(f eventField) bool { return f.Key == p.Field }); i >= 0 {
 			shown.Problems = append(shown.Problems, shown.Fields[i])
 		} else {
-			shown.Others = append(shown.Others, clip.Text(p.Message, maxMessage))
+			shown.Others = append(shown.Others, clipped(p))
 		}
 	}
 	kept, err := json.Marshal(keptOf(in.values, t))

@@ -70,7 +70,7 @@ func (r *eventsView) listed(e events.Event, zone *time.Location) listedEvent {
 	shown.View, shown.Preview, shown.Text = r.addressesOf(e)
 	shown.PublishAt = e.Post.PublishAt
 	if missing := r.missing(e); shown.Post == "out" && len(missing) > 0 {
-		shown.Missing = missing[0]
+		shown.Missing = missing[0].Message
 	}
 	return shown
 }

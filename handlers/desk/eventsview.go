@@ -127,24 +127,24 @@ type eventEditor struct {
 	Type     string // "" if there is none for the event
 	Types    []choice
 	Fields   []eventField
-	Groups   []fieldGroup // of the fields
-	Kept     string       // values that the type has no fields for, as JSON
+	Columns  []fieldColumn // of the fields
+	Kept     string        // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
 	Platform string
 
-	Problems []eventField // those that have one
-	Others   []string     // problems of no field that is shown
+	Problems []eventField       // those that have one
+	Others   []manifest.Problem // of no field that is shown
 	Findings []manifest.Finding
 	More     int
 
 	Pending    *shownPending
-	Post       string    // see postOf
-	Card       string    // what became of the card in its text, see events.Card
-	View, Text string    // addresses of its page and of its text, "" for none
-	Preview    string    // the address of the preview of a post that is not published, "" for none
-	PublishAt  time.Time // of a scheduled post, zero for others
-	Missing    []string  // why it cannot be published, of a draft that has a post
+	Post       string             // see postOf
+	Card       string             // what became of the card in its text, see events.Card
+	View, Text string             // addresses of its page and of its text, "" for none
+	Preview    string             // the address of the preview of a post that is not published, "" for none
+	PublishAt  time.Time          // of a scheduled post, zero for others
+	Missing    []manifest.Problem // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
 	Series     int // how many events its series has, 0 for none
 	History    []shownDeed
@@ -248,15 +248,19 @@ func (r *eventsView) addressesOf(e events.Event) (view, preview, text string) {
 }
 
 // missing says why a draft that has a post cannot be published.
-func (r *eventsView) missing(e events.Event) (list []string) {
+func (r *eventsView) missing(e events.Event) (list []manifest.Problem) {
 	if e.Status != events.Draft || e.Post.ID == "" {
 		return nil
 	}
 	t, _ := events.NewType(r.declared, e.Type)
 	for _, p := range r.events.Problems(e, t) {
-		list = append(list, clip.Text(p.Message, maxMessage))
+		list = append(list, clipped(p))
 	}
 	return list
+}
+
+func clipped(p manifest.Problem) manifest.Problem {
+	return manifest.Problem{Field: p.Field, Message: clip.Text(p.Message, maxMessage)}
 }
 
 // postOf says what is wrong with the post of an event, and what the pages say about it. It is

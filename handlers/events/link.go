@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
@@ -63,10 +64,10 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return api.Rejected
 	}
 	if !mayBeEmail(asked.email) {
-		return refuse(words.unknownEmail, invalidEmail)
+		return refuse(words.UnknownEmail, invalidEmail)
 	}
 	if utf8.RuneCountInString(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
-		return refuse(words.noName, invalidName)
+		return refuse(words.NoName, invalidName)
 	}
 	noNews := asked.newsletters != nil && !*asked.newsletters
 	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, noNews, asked.readers.LinkKey())
@@ -79,7 +80,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return outcome
 	}
 	if asked.name == "" && to.Terms.AskName == manifest.NameIsRequired && to.MaySignUp {
-		return refuse(words.noName, invalidName)
+		return refuse(words.NoName, invalidName)
 	}
 	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
@@ -93,7 +94,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	isSent, err := asked.readers.SendLink(ctx, link)
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
-		return refuse(words.unknownEmail, unknownEmail)
+		return refuse(words.UnknownEmail, unknownEmail)
 	case errors.Is(err, platform.ErrTooManyMails):
 		return tooManyMails(w, r, mailsRetry)
 	case err != nil:
@@ -101,7 +102,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	}
 	shown := h.shown(r, to.Registration, asked.readers)
 	if shown.Labels != nil && !isSent {
-		shown.Labels.Sent = shown.Labels.sentToMember
+		shown.Labels.Sent = shown.Labels.SentToMember
 	}
 	api.WriteJSON(w, http.StatusAccepted, shown)
 	return api.Done
@@ -149,12 +150,12 @@ func (h *Registration) takeMail(ctx context.Context, site, email string, address
 func tooManyMails(w http.ResponseWriter, r *http.Request, wait time.Duration) api.Outcome {
 	f := api.FailureOf(api.RateLimited("mails", wait))
 	f.SetRetryAfter(w.Header())
-	api.WriteJSON(w, f.Status, linkFailure{cmp.Or(labelsIn(r), &english).tooMany, tooMany})
+	api.WriteJSON(w, f.Status, linkFailure{cmp.Or(labelsIn(r), &english).TooMany, tooMany})
 	return f.Outcome
 }
 
 // english are the labels for those who say no language.
-var english = labelsOf["en"]
+var english = messaging.LabelsOf(messaging.DefaultLanguage)
 
 // mailsRetry is when a platform that sends too many mails is to be asked again: the least that
 // Ghost waits.

@@ -253,15 +253,15 @@ func registrationStatus(method string, isGuest bool, found registration.Registra
 
 // registrationJSON is the body of a response (docs/registration.md#the-endpoint).
 type registrationJSON struct {
-	State        messaging.State  `json:"state"`
-	Message      string           `json:"message"`
-	Reason       messaging.Reason `json:"reason,omitempty"`
-	PlacesLeft   *int             `json:"places_left"`
-	Deadline     *string          `json:"deadline"`
-	RegisteredAt *string          `json:"registered_at"`
-	PlatformURL  string           `json:"platform_url,omitempty"`
-	Calendars    *calendars       `json:"calendars,omitempty"`
-	Labels       *labels          `json:"labels,omitempty"` // for those who say a language
+	State        messaging.State   `json:"state"`
+	Message      string            `json:"message"`
+	Reason       messaging.Reason  `json:"reason,omitempty"`
+	PlacesLeft   *int              `json:"places_left"`
+	Deadline     *string           `json:"deadline"`
+	RegisteredAt *string           `json:"registered_at"`
+	PlatformURL  string            `json:"platform_url,omitempty"`
+	Calendars    *calendars        `json:"calendars,omitempty"`
+	Labels       *messaging.Labels `json:"labels,omitempty"` // for those who say a language
 
 	// AskName is whether a guest is asked for their name.
 	AskName manifest.NameQuestion `json:"ask_name,omitempty"`

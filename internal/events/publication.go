@@ -127,6 +127,18 @@ func (s *sitePages) Title(ctx context.Context, site string) string {
 	return p.Title
 }
 
+// Language is one of our messages: the publication's, or English where there are none in that, or while the platform does not
+// respond.
+func (s *sitePages) Language(ctx context.Context, site string) string {
+	if host := s.hosts(site); host != nil {
+		p, err := s.publication(ctx, host, site)
+		if language, ok := messaging.Language(p.Language); ok && err == nil {
+			return language
+		}
+	}
+	return messaging.DefaultLanguage
+}
+
 // Calendar is the address of the calendar with all events of a site, to which readers subscribe. It
 // is "" if no readers are served. origin is used while the platform does not say where the
 // publication is.

@@ -1,12 +1,7 @@
-package events
+package messaging
 
-import (
-	"cmp"
-	"net/http"
-)
-
-// labels are the words of the page's buttons and fields in a language, which no editor writes.
-type labels struct {
+// Labels are the words of the page's buttons and fields in a language, which no editor writes.
+type Labels struct {
 	Register string `json:"register"`
 	Cancel   string `json:"cancel"`
 	Email    string `json:"email"`
@@ -22,13 +17,14 @@ type labels struct {
 	Confirm  string `json:"confirm"` // to who came by a link, in a browser that did not ask for it
 	Stale    string `json:"stale"`   // to who came by a link, and is not signed in by it
 
-	sentToMember          string // in place of Sent, where only members get a mail
-	unknownEmail, tooMany string
-	noName                string
+	SentToMember string `json:"-"` // in place of Sent, where only members get a mail
+	UnknownEmail string `json:"-"`
+	TooMany      string `json:"-"`
+	NoName       string `json:"-"`
 }
 
 // labelsOf are those of each language of the inbox button.
-var labelsOf = map[string]labels{
+var labelsOf = map[string]Labels{
 	"ar": {
 		"التسجيل", "إلغاء التسجيل", "البريد الإلكتروني", "الاسم", "تسجيل الدخول",
 		"أرسلنا رسالة إلى *. افتح الرابط الذي فيها لتسجيل مشاركتك.",
@@ -262,17 +258,8 @@ var labelsOf = map[string]labels{
 	},
 }
 
-// labelsIn are those in the language of a request that says one, nil for others.
-func labelsIn(r *http.Request) *labels {
-	if !r.URL.Query().Has("lang") {
-		return nil
-	}
-	found := labelsFor(cmp.Or(languageOf(r), "en"))
-	return &found
-}
-
-// labelsFor reads no, the older code of Norwegian, as nb.
-func labelsFor(language string) labels {
+// LabelsOf takes a language that [Language] has named. It reads no, the older code of Norwegian, as nb.
+func LabelsOf(language string) Labels {
 	if language == "no" {
 		language = "nb"
 	}
