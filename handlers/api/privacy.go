@@ -21,12 +21,12 @@ import (
 // of a publication.
 
 const (
-	// saidTTL is how long a publication is taken to be as its platform said.
-	saidTTL = 30 * time.Second
+	// answerTTL is how long a publication is taken to be as its platform said.
+	answerTTL = 30 * time.Second
 
-	// saidTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
-	// long again, and from saidWait on for who waits.
-	saidTimeout, saidWait = 3 * time.Second, time.Second
+	// answerTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
+	// long again, and from answerWait on for who waits.
+	answerTimeout, answerWait = 3 * time.Second, time.Second
 )
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
@@ -34,8 +34,8 @@ var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Messag
 
 var errPrivacyUnknown = Unavailable("%s could not be asked whether the publication is private. Try again in a moment.", readerRetry)
 
-// saidLast is what a platform said last to a question.
-type saidLast[T any] struct {
+// lastAnswer is what a platform said last to a question.
+type lastAnswer[T any] struct {
 	mu      sync.Mutex
 	said    T
 	isKnown bool
@@ -45,8 +45,8 @@ type saidLast[T any] struct {
 
 // publication is what a platform said of a publication last.
 type publication struct {
-	privacy     saidLast[platform.Privacy]
-	newsletters saidLast[platform.Newsletters]
+	privacy     lastAnswer[platform.Privacy]
+	newsletters lastAnswer[platform.Newsletters]
 }
 
 // Publications are what platforms said of their publications, by site. They may outlive a configuration, so that a reload while
@@ -71,31 +71,31 @@ func (p *Publications) of(site string, secret []byte) *publication {
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %x", site, secret))
 	said, ok := p.known.Get(key)
 	if !ok {
-		said = &publication{newsletters: saidLast[platform.Newsletters]{isKnown: true}} // none, until a platform says others
+		said = &publication{newsletters: lastAnswer[platform.Newsletters]{isKnown: true}} // none, until a platform says others
 	}
 	p.known.Put(key, said, time.Now())
 	return said
 }
 
-func (p *saidLast[T]) now() (said T, isFresh bool) {
+func (p *lastAnswer[T]) now() (said T, isFresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
-func (p *saidLast[T]) last() (said T, isKnown bool) {
+func (p *lastAnswer[T]) last() (said T, isKnown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said, p.isKnown
 }
 
 // find asks once for all who wait.
-func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, error)) (last T, err error) {
+func (p *lastAnswer[T]) find(ctx context.Context, ask func(context.Context) (T, error)) (last T, err error) {
 	if said, isFresh := p.now(); isFresh {
 		return said, nil
 	}
 	response := p.asking.DoChan("", func() (any, error) {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), saidTimeout)
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
 		said, err := ask(asking)
 		p.mu.Lock()
@@ -105,13 +105,13 @@ func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, er
 		} else if !p.isKnown {
 			return nil, err
 		}
-		p.until = time.Now().Add(saidTTL)
+		p.until = time.Now().Add(answerTTL)
 		return nil, nil
 	})
 	said, isKnown := p.last()
 	var late <-chan time.Time
 	if isKnown {
-		timer := time.NewTimer(saidWait)
+		timer := time.NewTimer(answerWait)
 		defer timer.Stop()
 		late = timer.C
 	}

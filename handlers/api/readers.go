@@ -110,12 +110,14 @@ func (s *Readers) Newsletters(ctx context.Context) platform.Newsletters {
 	return all
 }
 
-// LeaveNewsletters takes the member who sends a request off all newsletters. Errors are those of [FailureOf].
+// LeaveNewsletters takes the member who sends a request off all newsletters. Errors: platform.ErrNewslettersStay, and others
+// of [FailureOf].
 func (s *Readers) LeaveNewsletters(ctx context.Context, r *http.Request) error {
-	if err := s.platform.LeaveNewsletters(ctx, s.platform.ReaderSession(r.Header.Get("Cookie"))); err != nil {
-		return errReaderUnknown.For(s.title).Because(err)
+	err := s.platform.LeaveNewsletters(ctx, s.platform.ReaderSession(r.Header.Get("Cookie")))
+	if err != nil && !errors.Is(err, platform.ErrNewslettersStay) {
+		err = errReaderUnknown.For(s.title).Because(err)
 	}
-	return nil
+	return err
 }
 
 // LinkPage is that of [platform.ReaderHost].

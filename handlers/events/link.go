@@ -86,10 +86,12 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return tooManyMails(w, r, wait)
 	}
 	link := platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address}
-	if all := asked.readers.Newsletters(ctx); noNews {
+	if noNews {
 		link.Newsletters = []string{}
-	} else if asked.newsletters != nil && !all.AreDefault {
-		link.Newsletters = all.Names
+	} else if asked.newsletters != nil {
+		if all := asked.readers.Newsletters(ctx); !all.AreDefault {
+			link.Newsletters = all.Names
+		}
 	}
 	isSent, err := asked.readers.SendLink(ctx, link)
 	switch {
@@ -113,19 +115,19 @@ func IsMailedLink(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.URL.RawQuery, registration.LinkParameter)
 }
 
-// LeadBack has the response to a mailed link lead to the page of its event, also if the link cannot be used any more, or
-// the platform welcomes new members on another page.
-func LeadBack(w http.ResponseWriter, r *http.Request, readers *api.Readers) http.ResponseWriter {
-	return &leadingBack{w, r.URL, readers}
+// RedirectToEvent has the response to a mailed link lead to the page of its event. The platform leads elsewhere if the link
+// was used before or is too old, and where it welcomes new members on a page.
+func RedirectToEvent(w http.ResponseWriter, r *http.Request, readers *api.Readers) http.ResponseWriter {
+	return &eventRedirect{w, r.URL, readers}
 }
 
-type leadingBack struct {
+type eventRedirect struct {
 	http.ResponseWriter
 	link    *url.URL
 	readers *api.Readers
 }
 
-func (w *leadingBack) WriteHeader(status int) {
+func (w *eventRedirect) WriteHeader(status int) {
 	if status >= 300 && status < 400 {
 		if page := w.readers.LinkPage(w.link, w.Header()); page != "" {
 			w.Header().Set("Location", page)
@@ -135,7 +137,7 @@ func (w *leadingBack) WriteHeader(status int) {
 }
 
 // Unwrap is for [http.ResponseController].
-func (w *leadingBack) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *eventRedirect) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // takeMail takes a mail from the allowances of the network that it is asked for from and of its recipient. Who has used up
 // the one of the network takes nothing from anybody else's.

@@ -294,6 +294,9 @@ func (h *Registration) shown(r *http.Request, found registration.Registration, r
 	case isOurs: // which staff's text for whatever reason need not say
 		shown.Message = ours + "\n" + shown.Message
 	}
+	if r.URL.Query().Has("link") {
+		shown.Message = cmp.Or(messaging.OfLink(language, found.State), shown.Message)
+	}
 	if found.State == messaging.LoginRequiredFree {
 		shown.AskName = found.Terms.AskName
 		if all := readers.Newsletters(r.Context()); len(all.Names) > 0 {

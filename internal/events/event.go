@@ -44,8 +44,10 @@ type Event struct {
 	Post  Post
 	Order Order
 
-	// Moves are the last changes of when and where it is, as readers knew it, the earliest first.
+	// Moves are the last changes of when and where it is, as readers knew it, the earliest first. Known is what they know of an event
+	// that was published and is not now, nil for another.
 	Moves []Move
+	Known *Schedule
 
 	// Shape is how its post is made, by the manifest at the time when it was last saved.
 	Shape Shape

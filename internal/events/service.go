@@ -275,14 +275,11 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 	}
 	d.Values = values
 	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
-		isSame, before := e.isAs(d), e.schedule()
+		isSame := e.isAs(d)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		switch {
 		case e.Status.isPublic():
-			if err := s.Posts.shape(e, t); err != nil {
-				return err
-			}
-			e.noteMove(before, s.store.Now())
+			return s.Posts.shape(e, t)
 		case isSame && t == nil:
 		case e.wantsPost():
 			_ = s.Posts.shapeDraft(e, t) // a draft is kept, whatever it is

@@ -1,6 +1,7 @@
 package ghost
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,10 +108,18 @@ func (c *readerClient) Newsletters(ctx context.Context) (platform.Newsletters, e
 	return all, nil
 }
 
+var errNobody = errors.New("the session has ended")
+
 // LeaveNewsletters changes the member as their own account page does.
 func (c *readerClient) LeaveNewsletters(ctx context.Context, session string) error {
 	left, err := c.sendAsReader(ctx, request{method: http.MethodPut, url: memberPath, header: map[string]string{"Cookie": session}, body: map[string][]string{"newsletters": {}}})
-	if err == nil && left.status != http.StatusOK {
+	switch {
+	case err != nil:
+	case left.status == http.StatusOK && string(bytes.TrimSpace(left.body)) == "null":
+		err = errNobody
+	case left.status >= 400 && left.status < 500 && left.status != http.StatusTooManyRequests:
+		err = fmt.Errorf("%w: %w", platform.ErrNewslettersStay, refusal(left.status, left.body))
+	case left.status != http.StatusOK:
 		err = refusal(left.status, left.body)
 	}
 	if err != nil {
@@ -119,8 +128,8 @@ func (c *readerClient) LeaveNewsletters(ctx context.Context, session string) err
 	return nil
 }
 
-// Ghost leads to the homepage, with success=false, who opens a link that it does not take any more, and who signs up
-// to the page that staff have set to welcome members, whatever page the link is for.
+// Ghost redirects a link that it does not take any more to the homepage, with success=false. It redirects a new member to the
+// page that staff have set to welcome members.
 func (*readerClient) LinkPage(link *url.URL, response http.Header) string {
 	site, isLink := strings.CutSuffix(link.Path, "members/")
 	to, err := url.Parse(response.Get("Location"))
