@@ -126,7 +126,7 @@ func TestSeveralGuestsInLittleTime(t *testing.T) {
 func TestGuestsOfFile(t *testing.T) {
 	h, e, _ := withParty(t)
 	for name, test := range map[string]struct{ file, lines, says string }{
-		"Excel's":    {"Name;E-Mail\r\nJ\xf6rg;joerg@example.com\r\n", "Name\tE-Mail\nJörg\tjoerg@example.com", "Add 1 guest? The file is not UTF-8, and was read as windows-1252. Look at the names with accents. Jörg joerg@example.com"},
+		"Excel's":    {"Name;E-Mail\r\nJ\xf6rg;joerg@example.com\r\n", "Jörg <joerg@example.com>", "Add 1 guest? The file is not UTF-8, and was read as windows-1252. Look at the names with accents. Jörg joerg@example.com"},
 		"a workbook": {"PK\x03\x04\x00\x00", "", "The file cannot be read. Save it as CSV, or copy its cells into the field."},
 		"large":      {strings.Repeat("x", 600<<10), "", "The list has more than 256 KB. Add it in parts."},
 		"none":       {"", "", "Nobody can be added"},
