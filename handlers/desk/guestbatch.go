@@ -138,7 +138,9 @@ func addSeveral(ctx context.Context, v *view) (any, error) {
 			list = append(list, listedGuest{email, name})
 		}
 	}
-	list = list[:min(len(list), maxGuestsAtOnce)]
+	if len(list) > maxGuestsAtOnce {
+		return nil, errForm
+	}
 	did, err := v.addEach(ctx, form.Get("event"), list, form.Get("over") != "")
 	if err != nil {
 		return nil, v.explain(err)

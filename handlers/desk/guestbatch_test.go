@@ -72,6 +72,9 @@ func TestSeveralGuests(t *testing.T) {
 	}
 	h.says("nothing", ask("read"), "", "Nobody can be added Write the email address of a guest on each line.")
 	h.says("too much", ask("read", "lines", strings.Repeat("x", 300<<10)), "", "The list has more than 256 KB. Add it in parts.")
+	if got := ask("several", "guests", strings.Repeat("joe@example.com\tJoe\n", 501)); got.Status != 400 || h.tally(e.ID).Registered != 1 {
+		t.Errorf("more than are shown at once: %d, want 400 and nobody added", got.Status)
+	}
 	const list = "Joe <joe@example.com>\njane@example.com\nnobody\nJOE@example.com\nMax\tmax@example.com\nAnn, ann@example.com"
 	read := ask("read", "lines", list)
 	h.says("read", read, list, "Add 4 guests? 1 line names somebody a second time. 1 line is left out, and stays in the field: nobody There is no email address.", "Joe joe@example.com jane@example.com Max max@example.com Ann ann@example.com", "Add 4 guests Do not add")

@@ -55,9 +55,6 @@ func TestWalkIns(t *testing.T) {
 		all := named(t, l.edge)
 		l.finder = &finder{gone: all}
 		l.Deleted(t.Context(), "daily", "")
-		if _, err := l.queue.Check(t.Context(), "daily", said, jane.Member, time.Time{}, maxSaid); err != nil {
-			t.Fatalf("l.queue.Check: %v", err)
-		}
 		if err := l.queue.DoDue(t.Context()); err != nil {
 			t.Errorf("l.queue.DoDue: %v", err)
 		}
