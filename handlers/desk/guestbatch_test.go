@@ -186,6 +186,11 @@ func TestWalkInsAtTheDoor(t *testing.T) {
 	if diff := cmp.Diff(registration.Tally{Registered: 4, CheckedIn: 3, Most: 2}, h.tally(e.ID)); diff != "" || len(h.Ghost.IDs()) != 1 {
 		t.Errorf("%d members, want Jane alone; the counts, want -, got +: %s", len(h.Ghost.IDs()), diff)
 	}
+	for page, do := range map[string]string{"check-in": "walk-in", "guest-list": "add"} {
+		if got := h.post(page, "Editor", "event", e.ID, "do", do, "name", "Eve", "email", "eve", "key", "4711"); got.field("key") != "4711" {
+			t.Errorf("%s again after a failure: the key is %q, want the one before", page, got.field("key"))
+		}
+	}
 	for role, want := range map[string]int{"Author": 403, "": 401} {
 		for page, do := range map[string]string{"check-in": "walk-in", "guest-list": "several"} {
 			if got := h.post(page, role, "event", e.ID, "do", do, "name", "Joe", "guests", "joe@example.com"); got.Status != want {

@@ -214,9 +214,10 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 		return nil, listErr
 	}
 	page.Email, page.NewName = clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)
+	page.Key = cmp.Or(clip.Text(form.Get("key"), maxLabel), page.Key) // the guest may have been added
 	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
-			Page: "guest-list", ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: clip.Text(form.Get("key"), maxLabel), Member: form.Get("member"),
+			Page: "guest-list", ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: page.Key, Member: form.Get("member"),
 			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
 		}
 		if member := page.Question.Member; member != "" {

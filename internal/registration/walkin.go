@@ -17,9 +17,10 @@ const walkInVersion = 8
 // walkIns is the namespace of their UUIDs.
 var walkIns = uuid.MustParse("0c0f6d0e-6d7c-4f0e-9b57-5b7f1c1a7d0a")
 
-// walkInOf is a UUID for a walk-in, the same one for the same key and name. Without a key it is a new one.
-func walkInOf(site, event, key, name string) string {
-	return uuid.NewHash(sha256.New(), walkIns, []byte(site+"\x00"+event+"\x00"+cmp.Or(key, rand.Text())+"\x00"+name), walkInVersion).String()
+// walkInOf is a UUID for a walk-in, the same one for the same key: the name may be corrected after a response was
+// lost. Without a key it is a new one.
+func walkInOf(site, event, key string) string {
+	return uuid.NewHash(sha256.New(), walkIns, []byte(site+"\x00"+event+"\x00"+cmp.Or(key, rand.Text())), walkInVersion).String()
 }
 
 // isWalkIn reports whether a registrant is no member of the platform.

@@ -30,6 +30,9 @@ func TestWalkIns(t *testing.T) {
 		if again, isNew, err := add("Jane", "1", false); again != jane || isNew || err != nil {
 			t.Errorf("the request is sent again: %+v, %t, %v, want %+v and no new one", again, isNew, err, jane)
 		}
+		if again, isNew, err := add("Jane D.", "1", false); again != jane || isNew || err != nil {
+			t.Errorf("the name is corrected: %+v, %t, %v, want %+v and no new one", again, isNew, err, jane)
+		}
 		dbtest.Exec(t, db, `UPDATE registrations SET registered_at = registered_at - 1`) // the list is in the order of milliseconds
 		other, isNew, err := add("Jane", "", false)
 		if err != nil || !isNew || other.Member == jane.Member {
@@ -76,7 +79,7 @@ func TestWalkIns(t *testing.T) {
 // What an edge of the last release has queued for a walk-in asks the platform for nobody.
 func TestWalkInsHaveNoLabels(t *testing.T) {
 	l := &labels{hosts: func(string) platform.MemberLabeler { t.Error("the platform is asked"); return nil }}
-	if got := l.do(t.Context(), work.Task{Site: "daily", Kind: Kind, Key: walkInOf("daily", party, "", "Jane")}); got.Outcome != work.Done {
+	if got := l.do(t.Context(), work.Task{Site: "daily", Kind: Kind, Key: walkInOf("daily", party, "")}); got.Outcome != work.Done {
 		t.Errorf("%+v, want it done", got)
 	}
 }

@@ -272,7 +272,7 @@ func TestWalkIn(t *testing.T) {
 	v.Until("document.activeElement.id === 'name'")
 	diff(t, "the name", "Kim", js[string](v, "$('#name').value"))
 	v.tap("Add and check in")
-	v.shows(".said", "No network. Nobody was added: press again. What you typed stays.")
+	v.shows(".said", "No network. Whether the guest was added is not known. Press again: nobody is added twice.")
 	diff(t, "what was typed", "Kim", js[string](v, "$('#name').value"))
 	restore()
 	v.Do(`window.real = fetch; window.fetch = async (...args) => {
