@@ -271,6 +271,7 @@ func TestWalkIn(t *testing.T) {
 	v.tap("Walk-in")
 	v.Until("document.activeElement.id === 'name'")
 	diff(t, "the name", "Kim", js[string](v, "$('#name').value"))
+	diff(t, "regions that screen readers watch", []bool{true, true}, js[[]bool](v, "['.said', '.net'].map(region => $(region).checkVisibility())"))
 	v.tap("Add and check in")
 	v.shows(".said", "No network. Whether the guest was added is not known. Press again: nobody is added twice.")
 	diff(t, "what was typed", "Kim", js[string](v, "$('#name').value"))
