@@ -172,13 +172,15 @@ func TestWalkInsAtTheDoor(t *testing.T) {
 		{"over the limit", "check-in", []string{"name", "Max", "key", "2"}, "Add Max over the limit? All 2 places are taken."},
 		{"over the limit, meant so", "check-in", []string{"name", "Max", "key", "2", "over", "1"}, "3 of 3 checked in"},
 		{"no email", "check-in", []string{"name", "Max", "email", "max", "over", "1"}, "The email is not a valid address of 191 characters at most."},
-		{"on the guest list", "guest-list", []string{"name", "<b>Kim", "over", "1"}, "<b>Kim was added."},
+		{"on the guest list, by Enter", "guest-list", []string{"do", "add", "name", "Kim", "over", "1"}, "Write an email, or press Add without email."},
+		{"with an email after all", "guest-list", []string{"do", "add-name", "name", "Kim", "email", "kim@example.com", "over", "1"}, "There is an email. Press Add, or remove the email."},
+		{"on the guest list, over the limit", "guest-list", []string{"do", "add-name", "name", "<b>Kim"}, "Add <b>Kim over the limit?"},
+		{"on the guest list", "guest-list", []string{"do", "add-name", "name", "<b>Kim", "over", "1"}, "<b>Kim was added."},
 	} {
-		do := "walk-in"
-		if step.page == "guest-list" {
-			do = "add"
+		if step.page == "check-in" {
+			step.fields = append(step.fields, "do", "walk-in")
 		}
-		got := h.post(step.page, "Editor", append([]string{"event", e.ID, "do", do}, step.fields...)...)
+		got := h.post(step.page, "Editor", append([]string{"event", e.ID}, step.fields...)...)
 		if got.Status != 200 || !strings.Contains(got.Text, step.says) || strings.Contains(got.Text, "A deleted member") {
 			t.Errorf("%s: %d %s, want %s", step.name, got.Status, got.Text, step.says)
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/url"
+	"strings"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -158,6 +159,12 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 	return &notice{Of: shownGuestOf(r).Title, Text: text}, removed, nil
 }
 
+// A guest without an email is no slip of the Enter key.
+var (
+	errNoEmail   = api.Invalid("Write an email, or press Add without email.")
+	errWithEmail = api.Invalid("There is an email. Press Add, or remove the email.")
+)
+
 // changeGuestList does what a form says.
 func changeGuestList(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
@@ -177,7 +184,13 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	var of registration.Registrant
 	isNew := true
 	switch do {
-	case "add":
+	case "add", "add-name":
+		switch isAlone := strings.TrimSpace(form.Get("email")) == ""; {
+		case isAlone && do == "add":
+			return v.guestListRefused(ctx, errNoEmail)
+		case !isAlone && do == "add-name":
+			return v.guestListRefused(ctx, errWithEmail)
+		}
 		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
 	case "remove":
 		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
@@ -192,7 +205,7 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	if !isNew {
 		do = "again"
 	}
-	next := url.Values{"event": {id}, "done": {do}, "member": {of.Member}}
+	next := url.Values{"event": {id}, "done": {strings.TrimSuffix(do, "-name")}, "member": {of.Member}}
 	for key, field := range map[string]string{"q": "q", "after": "after"} {
 		if value := form.Get(field); value != "" {
 			next.Set(key, clip.Text(value, maxTitle))
@@ -233,7 +246,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 		}
 		return page, nil
 	}
-	page.IsAdding = form.Get("do") == "add"
+	page.IsAdding = strings.HasPrefix(form.Get("do"), "add")
 	if failure.IsLogged || failure.Outcome == api.Failed {
 		v.desk.log(v, "guest-list", err)
 	}
