@@ -31,6 +31,7 @@ type guestPage struct {
 	Query   string
 	After   string // where the page begins, "" for the first one
 	Guests  []shownGuest
+	Erases  bool   // a name of them can be erased
 	Next    string // the address of the next page, "" for none
 	CSV     string // the address of the download
 	Refused string // why nobody can be added, "" if somebody can
@@ -65,10 +66,16 @@ type shownGuest struct {
 	Email       string // "" if it is the title
 	IsCancelled bool
 	IsIn        bool
+	HasName     bool // that can be erased
+	IsErased    bool
 }
 
 func shownGuestOf(r registration.Registrant) shownGuest {
 	shown := shownGuest{Registrant: r, Title: clip.Text(cmp.Or(r.Name, r.Email, "A deleted member"), maxLabel), IsCancelled: !r.CancelledAt.IsZero(), IsIn: !r.CheckedInAt.IsZero()}
+	if r.IsWalkIn() {
+		shown.HasName, shown.IsErased = r.Name != "" && shown.IsCancelled, r.Name == ""
+		shown.Title = clip.Text(cmp.Or(r.Name, "An erased guest"), maxLabel)
+	}
 	if r.Name != "" {
 		shown.Email = r.Email
 	}
@@ -112,7 +119,8 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 	}
 	page.Tally = found.Tally
 	for _, r := range found.Registrants {
-		page.Guests = append(page.Guests, shownGuestOf(r))
+		g := shownGuestOf(r)
+		page.Guests, page.Erases = append(page.Guests, g), page.Erases || g.HasName
 	}
 	if found.Next != "" {
 		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
@@ -132,6 +140,7 @@ var guestsDone = map[string]string{
 	"remove":  "was removed.",
 	"restore": "is registered again.",
 	"walk-in": "is checked in.",
+	"erase":   "has no name any more.",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.
@@ -196,6 +205,8 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
 	case "restore":
 		of, _, err = guests.Restore(ctx, v.site.Name, id, form.Get("member"), isOver)
+	case "erase":
+		of, err = guests.EraseName(ctx, v.site.Name, id, form.Get("member"))
 	default:
 		return nil, errForm
 	}

@@ -187,8 +187,10 @@ func (g *GuestList) makeMember(ctx context.Context, host MemberHost, site string
 // events.ErrBusy, those of the store.
 func (g *GuestList) Restore(ctx context.Context, site, event, member string, isOverLimit bool) (restored Registrant, isNew bool, err error) {
 	return g.seat(ctx, site, event, member, isOverLimit, func(b *booking, most int) error {
-		if _, err := registrant(ctx, b.tx, b.key); err != nil {
+		if was, err := registrant(ctx, b.tx, b.key); err != nil {
 			return err
+		} else if was.IsWalkIn() && was.Name == "" { // nobody knows who that is
+			return ErrNoRegistrant
 		}
 		return b.seatAgain(ctx, most)
 	})
