@@ -18,7 +18,7 @@ import (
 // This file adds several guests at once (docs/registration.md#several-guests).
 
 // severalTimeout bounds one form that adds several guests, so that its answer arrives before a proxy gives up. The platform
-// is asked for one guest after the other, and those who are not reached are told.
+// is asked for one guest after the other, and the page lists those who were not reached.
 const severalTimeout = 30 * time.Second
 
 // guestBatch are guests who are added by one press.

@@ -109,7 +109,7 @@ func TestSeveralGuests(t *testing.T) {
 	}
 }
 
-// Where the time does not suffice, those who were not reached are told, and one more press adds them.
+// Where the time does not suffice, the page lists those who were not reached, and one more press adds them.
 func TestSeveralGuestsInLittleTime(t *testing.T) {
 	h, e, _ := withParty(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // less than adding one may take

@@ -104,7 +104,7 @@ customElements.define('desk-page', class extends HTMLElement {
 	// send sends the fields of a form, unless another is on its way.
 	async send(address, fields) {
 		if (this.ariaBusy) return;
-		const hasFile = [...fields.values()].some(value => value instanceof File);
+		const hasFile = fields instanceof FormData && [...fields.values()].some(value => value instanceof File);
 		await this.#ask(address, {method: 'POST', body: hasFile ? fields : new URLSearchParams(fields)});
 	}
 
