@@ -124,12 +124,12 @@ func TestLongLists(t *testing.T) {
 			t.Errorf("separated by %q: %d guests, the rest, want -, got +: %s", separator, len(read.guests), diff)
 		}
 	}
-	const titled = "First name,Last name,Company,Email,Manager email\n"
-	text := titled
+	var text strings.Builder
+	text.WriteString("First name,Last name,Company,Email,Manager email\n")
 	for n := range 502 {
-		text += fmt.Sprintf("Jane,Doe%d,ACME,jane%d@example.com,boss@example.com\n", n, n)
+		fmt.Fprintf(&text, "Jane,Doe%d,ACME,jane%d@example.com,boss@example.com\n", n, n)
 	}
-	read := readGuests(text)
+	read := readGuests(text.String())
 	if diff := cmp.Diff([]string{"Jane Doe500 <jane500@example.com>", "Jane Doe501 <jane501@example.com>"}, read.rest); diff != "" || len(read.guests) != 500 {
 		t.Errorf("with titles: %d guests, the rest, want -, got +: %s", len(read.guests), diff)
 	}
