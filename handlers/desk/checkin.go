@@ -100,9 +100,10 @@ func (v *view) checkInRefused(ctx context.Context, err error) (any, error) {
 		return nil, listErr
 	}
 	page.Typed = listedGuest{clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)}
+	page.Key = cmp.Or(clip.Text(form.Get("key"), maxLabel), page.Key) // the guest may have been added
 	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
-			Page: "check-in", ID: page.ID, Text: full.Describe().Message, Do: "walk-in", Email: page.Typed.Email, Name: page.Typed.Name, Key: clip.Text(form.Get("key"), maxLabel),
+			Page: "check-in", ID: page.ID, Text: full.Describe().Message, Do: "walk-in", Email: page.Typed.Email, Name: page.Typed.Name, Key: page.Key,
 			Who: clip.Text(cmp.Or(page.Typed.Name, page.Typed.Email), maxLabel), Query: page.Query,
 		}
 		return page, nil

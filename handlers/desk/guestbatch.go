@@ -18,7 +18,7 @@ import (
 // This file adds several guests at once (docs/registration.md#several-guests).
 
 // severalTimeout bounds one form that adds several guests, so that its answer arrives before a proxy gives up. The platform
-// is asked for one guest after the other, and those who are not reached are told.
+// is asked for one guest after the other, and the page lists those who were not reached.
 const severalTimeout = 30 * time.Second
 
 // guestBatch are guests who are added by one press.
@@ -69,21 +69,16 @@ func readGuestForm(ctx context.Context, v *view) (any, error) {
 	if read.twice > 0 {
 		batch.Texts = append(batch.Texts, fmt.Sprintf("%d %s somebody a second time.", read.twice, plural(read.twice, "line names", "lines name")))
 	}
-	var stay []string
 	if n := len(read.wrong); n > 0 {
 		batch.Texts = append(batch.Texts, fmt.Sprintf("%d %s out, and %s in the field:", n, plural(n, "line is left", "lines are left"), plural(n, "stays", "stay")))
-		for _, line := range read.wrong {
-			stay = append(stay, line.Text)
-		}
 	}
 	if n := len(read.rest); n > 0 {
-		batch.Texts = append(batch.Texts, fmt.Sprintf("%d guests are added at once at most. %d more %s in the field for the next time.", maxGuestsAtOnce, n, plural(n, "line stays", "lines stay")))
-		stay = append(stay, read.rest...)
+		batch.Texts = append(batch.Texts, fmt.Sprintf("%d guests are added at once at most. %d more %s in the field for the next time.", maxGuestsAtOnce, n, plural(n, "stays", "stay")))
 	}
 	batch.Wrong, batch.More = shownLines(read.wrong)
-	batch.Lines = strings.Join(stay, "\n")
+	batch.Lines = strings.Join(read.stay(), "\n")
 	if inFile != "" { // a field for a file is empty on the next page
-		page.Lines = strings.TrimPrefix(page.Lines+"\n"+strings.TrimSpace(inFile), "\n")
+		page.Lines = read.lines()
 	}
 	return page, nil
 }
@@ -143,7 +138,9 @@ func addSeveral(ctx context.Context, v *view) (any, error) {
 			list = append(list, listedGuest{email, name})
 		}
 	}
-	list = list[:min(len(list), maxGuestsAtOnce)]
+	if len(list) > maxGuestsAtOnce {
+		return nil, errForm
+	}
 	did, err := v.addEach(ctx, form.Get("event"), list, form.Get("over") != "")
 	if err != nil {
 		return nil, v.explain(err)

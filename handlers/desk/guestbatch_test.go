@@ -72,6 +72,9 @@ func TestSeveralGuests(t *testing.T) {
 	}
 	h.says("nothing", ask("read"), "", "Nobody can be added Write the email address of a guest on each line.")
 	h.says("too much", ask("read", "lines", strings.Repeat("x", 300<<10)), "", "The list has more than 256 KB. Add it in parts.")
+	if got := ask("several", "guests", strings.Repeat("joe@example.com\tJoe\n", 501)); got.Status != 400 || h.tally(e.ID).Registered != 1 {
+		t.Errorf("more than are shown at once: %d, want 400 and nobody added", got.Status)
+	}
 	const list = "Joe <joe@example.com>\njane@example.com\nnobody\nJOE@example.com\nMax\tmax@example.com\nAnn, ann@example.com"
 	read := ask("read", "lines", list)
 	h.says("read", read, list, "Add 4 guests? 1 line names somebody a second time. 1 line is left out, and stays in the field: nobody There is no email address.", "Joe joe@example.com jane@example.com Max max@example.com Ann ann@example.com", "Add 4 guests Do not add")
@@ -106,7 +109,7 @@ func TestSeveralGuests(t *testing.T) {
 	}
 }
 
-// Where the time does not suffice, those who were not reached are told, and one more press adds them.
+// Where the time does not suffice, the page lists those who were not reached, and one more press adds them.
 func TestSeveralGuestsInLittleTime(t *testing.T) {
 	h, e, _ := withParty(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // less than adding one may take
@@ -126,7 +129,7 @@ func TestSeveralGuestsInLittleTime(t *testing.T) {
 func TestGuestsOfFile(t *testing.T) {
 	h, e, _ := withParty(t)
 	for name, test := range map[string]struct{ file, lines, says string }{
-		"Excel's":    {"Name;E-Mail\r\nJ\xf6rg;joerg@example.com\r\n", "Name\tE-Mail\nJörg\tjoerg@example.com", "Add 1 guest? The file is not UTF-8, and was read as windows-1252. Look at the names with accents. Jörg joerg@example.com"},
+		"Excel's":    {"Name;E-Mail\r\nJ\xf6rg;joerg@example.com\r\n", "Jörg <joerg@example.com>", "Add 1 guest? The file is not UTF-8, and was read as windows-1252. Look at the names with accents. Jörg joerg@example.com"},
 		"a workbook": {"PK\x03\x04\x00\x00", "", "The file cannot be read. Save it as CSV, or copy its cells into the field."},
 		"large":      {strings.Repeat("x", 600<<10), "", "The list has more than 256 KB. Add it in parts."},
 		"none":       {"", "", "Nobody can be added"},
@@ -169,19 +172,26 @@ func TestWalkInsAtTheDoor(t *testing.T) {
 		{"over the limit", "check-in", []string{"name", "Max", "key", "2"}, "Add Max over the limit? All 2 places are taken."},
 		{"over the limit, meant so", "check-in", []string{"name", "Max", "key", "2", "over", "1"}, "3 of 3 checked in"},
 		{"no email", "check-in", []string{"name", "Max", "email", "max", "over", "1"}, "The email is not a valid address of 191 characters at most."},
-		{"on the guest list", "guest-list", []string{"name", "<b>Kim", "over", "1"}, "<b>Kim was added."},
+		{"on the guest list, by Enter", "guest-list", []string{"do", "add", "name", "Kim", "over", "1"}, "Write an email, or press Add without email."},
+		{"with an email after all", "guest-list", []string{"do", "add-name", "name", "Kim", "email", "kim@example.com", "over", "1"}, "There is an email. Press Add, or remove the email."},
+		{"on the guest list, over the limit", "guest-list", []string{"do", "add-name", "name", "<b>Kim"}, "Add <b>Kim over the limit?"},
+		{"on the guest list", "guest-list", []string{"do", "add-name", "name", "<b>Kim", "over", "1"}, "<b>Kim was added."},
 	} {
-		do := "walk-in"
-		if step.page == "guest-list" {
-			do = "add"
+		if step.page == "check-in" {
+			step.fields = append(step.fields, "do", "walk-in")
 		}
-		got := h.post(step.page, "Editor", append([]string{"event", e.ID, "do", do}, step.fields...)...)
+		got := h.post(step.page, "Editor", append([]string{"event", e.ID}, step.fields...)...)
 		if got.Status != 200 || !strings.Contains(got.Text, step.says) || strings.Contains(got.Text, "A deleted member") {
 			t.Errorf("%s: %d %s, want %s", step.name, got.Status, got.Text, step.says)
 		}
 	}
 	if diff := cmp.Diff(registration.Tally{Registered: 4, CheckedIn: 3, Most: 2}, h.tally(e.ID)); diff != "" || len(h.Ghost.IDs()) != 1 {
 		t.Errorf("%d members, want Jane alone; the counts, want -, got +: %s", len(h.Ghost.IDs()), diff)
+	}
+	for page, do := range map[string]string{"check-in": "walk-in", "guest-list": "add"} {
+		if got := h.post(page, "Editor", "event", e.ID, "do", do, "name", "Eve", "email", "eve", "key", "4711"); got.field("key") != "4711" {
+			t.Errorf("%s again after a failure: the key is %q, want the one before", page, got.field("key"))
+		}
 	}
 	for role, want := range map[string]int{"Author": 403, "": 401} {
 		for page, do := range map[string]string{"check-in": "walk-in", "guest-list": "several"} {

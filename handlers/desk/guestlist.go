@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/url"
+	"strings"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -30,6 +31,7 @@ type guestPage struct {
 	Query   string
 	After   string // where the page begins, "" for the first one
 	Guests  []shownGuest
+	Erases  bool   // a name of them can be erased
 	Next    string // the address of the next page, "" for none
 	CSV     string // the address of the download
 	Refused string // why nobody can be added, "" if somebody can
@@ -64,10 +66,16 @@ type shownGuest struct {
 	Email       string // "" if it is the title
 	IsCancelled bool
 	IsIn        bool
+	HasName     bool // that can be erased
+	IsErased    bool
 }
 
 func shownGuestOf(r registration.Registrant) shownGuest {
 	shown := shownGuest{Registrant: r, Title: clip.Text(cmp.Or(r.Name, r.Email, "A deleted member"), maxLabel), IsCancelled: !r.CancelledAt.IsZero(), IsIn: !r.CheckedInAt.IsZero()}
+	if r.IsWalkIn() {
+		shown.HasName, shown.IsErased = r.Name != "" && shown.IsCancelled, r.Name == ""
+		shown.Title = clip.Text(cmp.Or(r.Name, "An erased guest"), maxLabel)
+	}
 	if r.Name != "" {
 		shown.Email = r.Email
 	}
@@ -111,7 +119,8 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 	}
 	page.Tally = found.Tally
 	for _, r := range found.Registrants {
-		page.Guests = append(page.Guests, shownGuestOf(r))
+		g := shownGuestOf(r)
+		page.Guests, page.Erases = append(page.Guests, g), page.Erases || g.HasName
 	}
 	if found.Next != "" {
 		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
@@ -131,6 +140,7 @@ var guestsDone = map[string]string{
 	"remove":  "was removed.",
 	"restore": "is registered again.",
 	"walk-in": "is checked in.",
+	"erase":   "has no name any more.",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.
@@ -158,6 +168,12 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 	return &notice{Of: shownGuestOf(r).Title, Text: text}, removed, nil
 }
 
+// A guest without an email is no slip of the Enter key.
+var (
+	errNoEmail   = api.Invalid("Write an email, or press Add without email.")
+	errWithEmail = api.Invalid("There is an email. Press Add, or remove the email.")
+)
+
 // changeGuestList does what a form says.
 func changeGuestList(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
@@ -177,12 +193,20 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	var of registration.Registrant
 	isNew := true
 	switch do {
-	case "add":
+	case "add", "add-name":
+		switch isAlone := strings.TrimSpace(form.Get("email")) == ""; {
+		case isAlone && do == "add":
+			return v.guestListRefused(ctx, errNoEmail)
+		case !isAlone && do == "add-name":
+			return v.guestListRefused(ctx, errWithEmail)
+		}
 		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
 	case "remove":
 		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
 	case "restore":
 		of, _, err = guests.Restore(ctx, v.site.Name, id, form.Get("member"), isOver)
+	case "erase":
+		of, err = guests.EraseName(ctx, v.site.Name, id, form.Get("member"))
 	default:
 		return nil, errForm
 	}
@@ -192,7 +216,7 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	if !isNew {
 		do = "again"
 	}
-	next := url.Values{"event": {id}, "done": {do}, "member": {of.Member}}
+	next := url.Values{"event": {id}, "done": {strings.TrimSuffix(do, "-name")}, "member": {of.Member}}
 	for key, field := range map[string]string{"q": "q", "after": "after"} {
 		if value := form.Get(field); value != "" {
 			next.Set(key, clip.Text(value, maxTitle))
@@ -214,9 +238,10 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 		return nil, listErr
 	}
 	page.Email, page.NewName = clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)
+	page.Key = cmp.Or(clip.Text(form.Get("key"), maxLabel), page.Key) // the guest may have been added
 	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
-			Page: "guest-list", ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: clip.Text(form.Get("key"), maxLabel), Member: form.Get("member"),
+			Page: "guest-list", ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: page.Key, Member: form.Get("member"),
 			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
 		}
 		if member := page.Question.Member; member != "" {
@@ -232,7 +257,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 		}
 		return page, nil
 	}
-	page.IsAdding = form.Get("do") == "add"
+	page.IsAdding = strings.HasPrefix(form.Get("do"), "add")
 	if failure.IsLogged || failure.Outcome == api.Failed {
 		v.desk.log(v, "guest-list", err)
 	}

@@ -128,6 +128,37 @@ func TestGuestForms(t *testing.T) {
 	}
 }
 
+// An editor fulfils a walk-in's request for erasure: the name is on no page, and in no file any more.
+func TestNameIsErased(t *testing.T) {
+	h, e, jane := withParty(t)
+	post := func(do, member string) shown {
+		return h.post("guest-list", "Editor", "event", e.ID, "do", do, "member", member)
+	}
+	h.addGuest(e.ID, "", "Max Mustermann")
+	found, err := h.Guests.Registrants(t.Context(), "daily", e.ID, registration.RegistrantQuery{Text: "Max", Most: 1})
+	if err != nil || len(found.Registrants) != 1 {
+		t.Fatalf("h.Guests.Registrants: %v, %v", found, err)
+	}
+	walkIn := found.Registrants[0].Member
+	for _, step := range []struct{ do, member, says string }{
+		{"erase", walkIn, "Only the name of a guest without an email who was removed can be erased."},
+		{"remove", jane, "Jane was removed."},
+		{"remove", walkIn, "Erase name : Max Mustermann"},
+		{"erase", jane, "Only the name of a guest without an email who was removed can be erased."},
+		{"erase", walkIn, "An erased guest has no name any more."},
+	} {
+		if got := post(step.do, step.member); got.Status != 200 || !strings.Contains(got.Text, step.says) || strings.Contains(got.Text, "Erase name : Jane") {
+			t.Errorf("%s: %d %s, want %s", step.do, got.Status, got.Text, step.says)
+		}
+	}
+	if got := h.get("guest-list?event="+e.ID, "Editor"); strings.Contains(got.Text, "Max") || strings.Contains(got.Text, "Register again : An erased guest") || !strings.Contains(got.Text, "An erased guest") {
+		t.Errorf("then: %s, want a guest without a name", got.Text)
+	}
+	if diff := cmp.Diff(registration.Tally{Cancelled: 2, Most: 2}, h.tally(e.ID)); diff != "" {
+		t.Errorf("the counts, want -, got +: %s", diff)
+	}
+}
+
 // An event says how many come, and before it is deleted how many registrations go with it.
 func TestEventsSayHowManyCome(t *testing.T) {
 	h, e, member := withParty(t)

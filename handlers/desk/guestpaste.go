@@ -39,6 +39,8 @@ func (g listedGuest) String() string {
 	switch {
 	case g.Name == "":
 		return g.Email
+	case g.Email == "":
+		return g.Name
 	case strings.ContainsAny(g.Name, ",;<>\""):
 		return fmt.Sprintf(`"%s" <%s>`, strings.ReplaceAll(g.Name, `"`, `""`), g.Email)
 	}
@@ -52,36 +54,61 @@ type wrongLine struct{ Text, Why string }
 type guestsRead struct {
 	guests []listedGuest
 	wrong  []wrongLine
-	rest   []string // lines after maxGuestsAtOnce guests
+	rest   []string // guests after maxGuestsAtOnce, as lines
 	twice  int      // guests who stand there more than once
 	isOn   map[string]bool
+}
+
+// lines are those that are read as the same list without the titles of columns.
+func (read *guestsRead) lines() string {
+	var lines []string
+	for _, g := range read.guests {
+		lines = append(lines, g.String())
+	}
+	return strings.Join(append(lines, read.stay()...), "\n")
+}
+
+// stay are the lines of those who cannot be added now.
+func (read *guestsRead) stay() (lines []string) {
+	for _, line := range read.wrong {
+		lines = append(lines, line.Text)
+	}
+	return append(lines, read.rest...)
 }
 
 // readGuests reads lists: a guest on each line, or the columns of a spreadsheet, with or without the line that names them.
 func readGuests(lists ...string) *guestsRead {
 	read := &guestsRead{isOn: make(map[string]bool)}
 	for _, text := range lists {
-		var columns []string
-		for n, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+		var columns []column
+		isFirst := true
+		for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
 			cells := cellsOf(line)
 			switch {
 			case len(cells) == 0:
-			case n == 0 && isHeader(cells):
-				columns = cells
+				continue
+			case isFirst && isHeader(cells):
+				columns = kindsOf(cells)
 			default:
 				read.line(strings.TrimSpace(line), cells, columns)
 			}
+			isFirst = false
 		}
 	}
 	return read
 }
 
-func (read *guestsRead) line(line string, cells, columns []string) {
-	if len(read.guests) >= maxGuestsAtOnce {
-		read.rest = append(read.rest, line)
-		return
+func (read *guestsRead) line(line string, cells []string, columns []column) {
+	var found []listedGuest
+	var err error
+	if columns == nil {
+		found, err = guestsOn(cells)
+	} else {
+		var guest listedGuest
+		guest, err = guestIn(cells, columns)
+		found = []listedGuest{guest}
+		line = cmp.Or(guest.String(), line) // which stands without the titles later
 	}
-	found, err := guestsOn(cells, columns)
 	for _, g := range found {
 		err = cmp.Or(err, registration.Addition{Email: g.Email, Name: g.Name}.Check())
 	}
@@ -141,6 +168,28 @@ func isHeader(cells []string) bool {
 	return slices.ContainsFunc(cells, isMailColumn) && !slices.ContainsFunc(cells, func(cell string) bool { return strings.Contains(cell, "@") })
 }
 
+// column is what a column of a spreadsheet has.
+type column int
+
+const (
+	otherColumn column = iota
+	mailColumn
+	nameColumn
+)
+
+func kindsOf(titles []string) []column {
+	columns := make([]column, len(titles))
+	for i, title := range titles {
+		switch {
+		case isMailColumn(title):
+			columns[i] = mailColumn
+		case isNameColumn(title):
+			columns[i] = nameColumn
+		}
+	}
+	return columns
+}
+
 func isMailColumn(title string) bool { return strings.Contains(fold.Text(title), "mail") }
 
 // nameColumns are titles of columns with names or parts of them, folded.
@@ -160,9 +209,11 @@ var (
 
 // guestsOn reads a line: one guest, or email addresses alone, as mail programs separate them. Errors: errNoGuest,
 // errManyEmails.
-func guestsOn(cells, columns []string) ([]listedGuest, error) {
-	if columns != nil {
-		return guestIn(cells, columns)
+func guestsOn(cells []string) ([]listedGuest, error) {
+	isGuest := func(cell string) bool { _, ok := guestOf(cell); return ok }
+	hasCells := slices.ContainsFunc(cells, isGuest)
+	if !hasCells { // such as Jane Doe jane@example.com
+		cells = strings.Fields(strings.Join(cells, " "))
 	}
 	var found []listedGuest
 	var before, after []string // the email
@@ -189,30 +240,34 @@ func guestsOn(cells, columns []string) ([]listedGuest, error) {
 		return nil, errManyEmails
 	case len(found) == 1:
 		found[0].Name = strings.TrimSpace(strings.Join(append(before, found[0].Name), " "))
-		if found[0].Name == "" && len(after) > 0 {
-			found[0].Name = after[0]
+		if hasCells {
+			after = after[:min(len(after), 1)]
 		}
+		found[0].Name = cmp.Or(found[0].Name, strings.Join(after, " "))
 	}
 	return found, nil
 }
 
-// guestIn reads a line whose columns have titles. Errors: errNoGuest.
-func guestIn(cells, columns []string) ([]listedGuest, error) {
-	var guest listedGuest
-	name := ""
+// maxNameBytes is more than a name may have, in bytes.
+const maxNameBytes = 4 * maxTitle
+
+// guestIn reads a line whose columns have titles. With an error the guest has what was found. Errors: errNoGuest.
+func guestIn(cells []string, columns []column) (guest listedGuest, err error) {
+	name, err := "", errNoGuest
 	for i, cell := range cells[:min(len(cells), len(columns))] {
-		switch found, ok := guestOf(cell); {
-		case isMailColumn(columns[i]) && ok && guest.Email == "":
-			guest = found
-		case isNameColumn(columns[i]) && !strings.Contains(name, cell): // the first name may stand in the full one
+		switch {
+		case columns[i] == mailColumn && err != nil:
+			if found, ok := guestOf(cell); ok {
+				guest, err = found, nil
+			} else if guest.Email == "" {
+				guest.Email = cell
+			}
+		case columns[i] == nameColumn && len(name) <= maxNameBytes && !strings.Contains(name, cell): // the first name may stand in the full one
 			name = strings.TrimSpace(name + " " + cell)
 		}
 	}
-	if guest.Email == "" {
-		return nil, errNoGuest
-	}
 	guest.Name = cmp.Or(name, guest.Name)
-	return []listedGuest{guest}, nil
+	return guest, err
 }
 
 // guestOf reads jane@example.com, or Jane Doe <jane@example.com>.

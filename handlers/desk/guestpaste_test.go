@@ -47,11 +47,17 @@ func TestPastedGuests(t *testing.T) {
 		"a list of columns":   {"id\temail\tname\tnote\n4711\tjane@example.com\tJane Doe\tasked mum@example.com", []string{"Jane Doe|jane@example.com"}},
 		"other columns":       {"Vorname;Nachname;Firma;E-Mail\nJane;Doe;ACME;jane@example.com", []string{"Jane Doe|jane@example.com"}},
 		"a full name too":     {"Name,First name,Company name,Email\nJane Doe,Jane,ACME,jane@example.com", []string{"Jane Doe|jane@example.com"}},
-		"an empty cell":       {"Email,Name\n,Jane", []string{"! ,Jane: " + noEmail}},
+		"an empty cell":       {"Email,Name\n,Jane", []string{"! Jane: " + noEmail}},
+		"an email column":     {"Company,Email,Name\nACME,jane(at)example.com,Jane\nACME,,", []string{"! Jane <jane(at)example.com>: " + noEmail, "! ACME,,: " + noEmail}},
+		"titles below a line": {"\n ,\nName,Company,Email\nJane,ACME,jane@example.com", []string{"Jane|jane@example.com"}},
+		"an email at the end": {"Jane Doe jane@example.com", []string{"Jane Doe|jane@example.com"}},
+		"an email in front":   {"jane@example.com  Jane Doe", []string{"Jane Doe|jane@example.com"}},
+		"a note with one":     {"Jane, jane@example.com, asked mum@example.com", []string{"Jane|jane@example.com"}},
+		"emails and a space":  {"jane@example.com joe@example.com", []string{"|jane@example.com", "|joe@example.com"}},
 		"our own file":        {"Email,Name,Registered (UTC)\n\"jane@example.com\",\"'=Jane\",\"2031-03-02 10:11:12\"", []string{"=Jane|jane@example.com"}},
 		"a name alone":        {"Jane Doe", []string{"! Jane Doe: " + noEmail}},
 		"no email":            {"jane@", []string{"! jane@: " + invalid}},
-		"spaces in an email":  {"jane @example.com", []string{"! jane @example.com: " + noEmail}},
+		"spaces in an email":  {"jane @example.com", []string{"! jane @example.com: " + invalid}},
 		"two and a name":      {"Jane, jane@example.com, joe@example.com", []string{"! Jane, jane@example.com, joe@example.com: There is more than one email address."}},
 		"twice":               {"jane@example.com\nJANE@Example.com\n Jane <jane@example.com>", []string{"|jane@example.com", "2 twice"}},
 		"a long name":         {strings.Repeat("x", 192) + " <jane@example.com>", []string{"! " + strings.Repeat("x", 192) + " <jane@example.com>: The name must be a text of 191 characters at most."}},
@@ -118,7 +124,31 @@ func TestLongLists(t *testing.T) {
 			t.Errorf("separated by %q: %d guests, the rest, want -, got +: %s", separator, len(read.guests), diff)
 		}
 	}
-	for _, part := range []string{`"Jane" <j@x>,`, "<", "\"a\"\"\t", "jane@example.com,", "\n", "a,", `"`} {
+	var text strings.Builder
+	text.WriteString("First name,Last name,Company,Email,Manager email\n")
+	for n := range 502 {
+		fmt.Fprintf(&text, "Jane,Doe%d,ACME,jane%d@example.com,boss@example.com\n", n, n)
+	}
+	read := readGuests(text.String())
+	if diff := cmp.Diff([]string{"Jane Doe500 <jane500@example.com>", "Jane Doe501 <jane501@example.com>"}, read.rest); diff != "" || len(read.guests) != 500 {
+		t.Errorf("with titles: %d guests, the rest, want -, got +: %s", len(read.guests), diff)
+	}
+	if diff := cmp.Diff(briefly(read), briefly(readGuests(strings.Join(strings.SplitAfter(read.lines(), "\n")[:500], "")))); diff != "" {
+		t.Errorf("read again, want -, got +: %s", diff)
+	}
+	for name, input := range map[string]func(size int) string{
+		"names": func(size int) string {
+			return strings.Repeat("nom,", size/12) + "email\n" + lineartest.Repeat("@,", size/2)
+		},
+		"a long title": func(size int) string {
+			return "email,x" + strings.Repeat("X", size/2) + "\n" + strings.Repeat("a,b\n", size/8)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lineartest.Check(t, maxPaste, input, func(text string) { readGuests(text) })
+		})
+	}
+	for _, part := range []string{`"Jane" <j@x>,`, "a b@c.de ", "<", "\"a\"\"\t", "jane@example.com,", "\n", "a,", `"`} {
 		lineartest.Check(t, maxPaste, func(size int) string { return lineartest.Repeat(part, size) }, func(text string) { readGuests(text) })
 	}
 }

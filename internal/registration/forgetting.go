@@ -112,7 +112,7 @@ func (f *Forgetter) registrantsOf(ctx context.Context, site string, emails []str
 		lower[i] = strings.ToLower(email)
 	}
 	var some database.Query
-	some.Add(`SELECT DISTINCT member FROM registrations WHERE site = ? AND `, site)
+	some.Add(`SELECT DISTINCT member FROM registrations WHERE site = ? AND email <> '' AND `, site)
 	some.AddIn("LOWER(email)", lower)
 	list, err := database.List(ctx, f.db.Read, database.Text, some.Text, some.Args...)
 	return list, database.Wrap("finding registrants by email", err)
@@ -187,7 +187,7 @@ func (f *Forgetter) askSome(ctx context.Context, t work.Task) work.Result {
 // forget removes the email and the name of those of some registrants whom the platform does not
 // have. That they registered stays, without saying who they are.
 func (f *Forgetter) forget(ctx context.Context, site string, list []string) error {
-	list, host := slices.DeleteFunc(slices.Clone(list), isWalkIn), f.hosts(site)
+	host := f.hosts(site)
 	if len(list) == 0 || host == nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ type Addition struct {
 	By          string // the name of the staff
 	OverLimit   bool   // also if all places are taken
 
-	// Key is that of the request: a walk-in with the same key and name is registered once. "" is no key.
+	// Key is that of the request: a walk-in with the same key is registered once, under the first name. "" is no key.
 	Key string
 }
 
@@ -125,7 +125,7 @@ func (g *GuestList) Add(ctx context.Context, host MemberHost, site, event string
 	if guest, err = guest.checked(); err != nil {
 		return Registrant{}, false, err
 	}
-	who := Reader{Member: walkInOf(site, event, guest.Key, guest.Name), Name: guest.Name}
+	who := Reader{Member: walkInOf(site, event, guest.Key), Name: guest.Name}
 	if guest.Email != "" {
 		member, err := g.memberOf(ctx, host, site, event, guest)
 		if err != nil {
@@ -187,8 +187,10 @@ func (g *GuestList) makeMember(ctx context.Context, host MemberHost, site string
 // events.ErrBusy, those of the store.
 func (g *GuestList) Restore(ctx context.Context, site, event, member string, isOverLimit bool) (restored Registrant, isNew bool, err error) {
 	return g.seat(ctx, site, event, member, isOverLimit, func(b *booking, most int) error {
-		if _, err := registrant(ctx, b.tx, b.key); err != nil {
+		if was, err := registrant(ctx, b.tx, b.key); err != nil {
 			return err
+		} else if was.IsWalkIn() && was.Name == "" { // nobody knows who that is
+			return ErrNoRegistrant
 		}
 		return b.seatAgain(ctx, most)
 	})

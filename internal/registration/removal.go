@@ -15,13 +15,17 @@ import (
 func forgetMember(ctx context.Context, db *database.DB, site, member string) error {
 	_, err := db.Write.ExecContext(ctx, forgetMemberLabels, site, member)
 	return database.Wrap("forgetting a registrant", errors.Join(err, db.InTx(ctx, func(tx *sql.Tx) error {
-		for _, text := range []string{countForgotten, forgetPerson} {
-			if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
-				return err
-			}
-		}
-		return nil
+		return forget(ctx, tx, site, member)
 	})))
+}
+
+func forget(ctx context.Context, tx *sql.Tx, site, member string) error {
+	for _, text := range []string{countForgotten, forgetPerson} {
+		if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (

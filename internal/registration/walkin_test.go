@@ -30,6 +30,9 @@ func TestWalkIns(t *testing.T) {
 		if again, isNew, err := add("Jane", "1", false); again != jane || isNew || err != nil {
 			t.Errorf("the request is sent again: %+v, %t, %v, want %+v and no new one", again, isNew, err, jane)
 		}
+		if again, isNew, err := add("Jane D.", "1", false); again != jane || isNew || err != nil {
+			t.Errorf("the name is corrected: %+v, %t, %v, want %+v and no new one", again, isNew, err, jane)
+		}
 		dbtest.Exec(t, db, `UPDATE registrations SET registered_at = registered_at - 1`) // the list is in the order of milliseconds
 		other, isNew, err := add("Jane", "", false)
 		if err != nil || !isNew || other.Member == jane.Member {
@@ -47,6 +50,9 @@ func TestWalkIns(t *testing.T) {
 		if _, isNew, err := l.Restore(t.Context(), "daily", l.event, jane.Member, true); !isNew || err != nil {
 			t.Errorf("taken back: %t, %v, want it", isNew, err)
 		}
+		if _, err := l.EraseName(t.Context(), "daily", l.event, jane.Member); !errors.Is(err, ErrNotErased) {
+			t.Errorf("the name of who is registered is erased: %v, want %v", err, ErrNotErased)
+		}
 		found := want[RegistrantPage](t)(l.Registrants(t.Context(), "daily", l.event, RegistrantQuery{Text: "JANE", Most: 10}))
 		if len(found.Registrants) != 2 {
 			t.Errorf("%d are found, want 2", len(found.Registrants))
@@ -55,9 +61,6 @@ func TestWalkIns(t *testing.T) {
 		all := named(t, l.edge)
 		l.finder = &finder{gone: all}
 		l.Deleted(t.Context(), "daily", "")
-		if _, err := l.queue.Check(t.Context(), "daily", said, jane.Member, time.Time{}, maxSaid); err != nil {
-			t.Fatalf("l.queue.Check: %v", err)
-		}
 		if err := l.queue.DoDue(t.Context()); err != nil {
 			t.Errorf("l.queue.DoDue: %v", err)
 		}
@@ -76,10 +79,54 @@ func TestWalkIns(t *testing.T) {
 	})
 }
 
+// The name of a walk-in who was removed can be erased, and nobody else's. The counts stay, and doors learn of it.
+func TestErasedNames(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := openList(t, db, map[string]any{"rsvp_labels": []any{"Party"}})
+		walkIn, _, err := l.Add(t.Context(), l.ghost, "daily", l.event, Addition{Name: "Jane Walk", By: "Ed", Key: "1"})
+		if err != nil {
+			t.Fatalf("l.Add: %v", err)
+		}
+		dbtest.Exec(t, db, `UPDATE registrations SET registered_at = registered_at - 1`)
+		member, _, err := l.Add(t.Context(), l.ghost, "daily", l.event, Addition{Email: "joe@example.com", Name: "Joe", By: "Ed"})
+		if err != nil {
+			t.Fatalf("l.Add: %v", err)
+		}
+		for _, who := range []Registrant{walkIn, member} {
+			want[Registrant](t)(l.Remove(t.Context(), "daily", l.event, who.Member, "Ann"))
+		}
+		if _, err := l.EraseName(t.Context(), "daily", l.event, member.Member); !errors.Is(err, ErrNotErased) {
+			t.Errorf("the name of a member: %v, want %v", err, ErrNotErased)
+		}
+		if _, err := l.EraseName(t.Context(), "daily", l.event, "nobody"); !errors.Is(err, ErrNoRegistrant) {
+			t.Errorf("nobody's name: %v, want %v", err, ErrNoRegistrant)
+		}
+		before := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", l.event, "", 10))
+		for range 2 {
+			if got := want[Registrant](t)(l.EraseName(t.Context(), "daily", l.event, walkIn.Member)); got.Name != "" {
+				t.Errorf("erased: %+v, want no name", got)
+			}
+		}
+		after := want[RegistrantPage](t)(l.Changes(t.Context(), "daily", l.event, before.Changes, 10))
+		if diff := cmp.Diff(before.Tally, after.Tally); diff != "" || len(after.Registrants) != 1 || after.Registrants[0].Member != walkIn.Member {
+			t.Errorf("what doors learn: %+v, want the walk-in; the counts, want -, got +: %s", after.Registrants, diff)
+		}
+		if found := want[RegistrantPage](t)(l.Registrants(t.Context(), "daily", l.event, RegistrantQuery{Text: "walk", Most: 10})); len(found.Registrants) > 0 {
+			t.Errorf("searched for by the name: %+v, want nobody", found.Registrants)
+		}
+		if _, _, err := l.Restore(t.Context(), "daily", l.event, walkIn.Member, false); !errors.Is(err, ErrNoRegistrant) {
+			t.Errorf("registered again: %v, want %v", err, ErrNoRegistrant)
+		}
+		if again, isNew, err := l.Add(t.Context(), l.ghost, "daily", l.event, Addition{Name: "Kim", Key: "1"}); again.Name != "Kim" || !isNew || err != nil {
+			t.Errorf("the key is sent again: %+v, %t, %v, want a new guest", again, isNew, err)
+		}
+	})
+}
+
 // What an edge of the last release has queued for a walk-in asks the platform for nobody.
 func TestWalkInsHaveNoLabels(t *testing.T) {
 	l := &labels{hosts: func(string) platform.MemberLabeler { t.Error("the platform is asked"); return nil }}
-	if got := l.do(t.Context(), work.Task{Site: "daily", Kind: Kind, Key: walkInOf("daily", party, "", "Jane")}); got.Outcome != work.Done {
+	if got := l.do(t.Context(), work.Task{Site: "daily", Kind: Kind, Key: walkInOf("daily", party, "")}); got.Outcome != work.Done {
 		t.Errorf("%+v, want it done", got)
 	}
 }

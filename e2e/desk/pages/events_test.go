@@ -84,6 +84,9 @@ func (r *room) withHostileEvents(t *testing.T) func(address string) string {
 	for i, name := range []string{hostile, long[:180], strings.Repeat("🎩", 191), "", "Jane", "Joe"} {
 		r.withGuest(t, guests, fmt.Sprintf("guest%d-%s@example.com", i, strings.Repeat("x", 20*i)), name)
 	}
+	if _, err := r.Guests.Remove(t.Context(), "daily", guests, r.withGuest(t, guests, "", long[:180]), long[:180]); err != nil { // whose name can be erased
+		t.Fatalf("r.Guests.Remove: %v", err)
+	}
 	return strings.NewReplacer("=draft", "="+draft.ID, "=gone", "="+gone.ID, "=guests", "="+guests).Replace
 }
 

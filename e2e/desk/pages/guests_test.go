@@ -271,8 +271,9 @@ func TestWalkIn(t *testing.T) {
 	v.tap("Walk-in")
 	v.Until("document.activeElement.id === 'name'")
 	diff(t, "the name", "Kim", js[string](v, "$('#name').value"))
+	diff(t, "regions that screen readers watch", []bool{true, true}, js[[]bool](v, "['.said', '.net'].map(region => $(region).checkVisibility())"))
 	v.tap("Add and check in")
-	v.shows(".said", "No network. Nobody was added: press again. What you typed stays.")
+	v.shows(".said", "No network. Whether the guest was added is not known. Press again: nobody is added twice.")
 	diff(t, "what was typed", "Kim", js[string](v, "$('#name').value"))
 	restore()
 	v.Do(`window.real = fetch; window.fetch = async (...args) => {
@@ -495,4 +496,17 @@ func TestGuestsWithoutJavaScript(t *testing.T) {
 	v.press("Remove jane@example.com")
 	v.Until("document.readyState === 'complete' && button('Undo')")
 	diff(t, "removed", registration.Tally{Registered: 1, Cancelled: 1, Most: 1}, r.tally(t, id))
+
+	v.goTo("guest-list?event=" + id)
+	v.Do("$('#name').value = 'Kim'")
+	v.press("Add") // as Enter does
+	diff(t, "a name alone", false, js[bool](v, "$('#email').checkValidity()"))
+	v.press("Add without email")
+	v.Until("document.readyState === 'complete' && button('Add over the limit')")
+	v.press("Add over the limit")
+	v.Until("document.readyState === 'complete' && said() === 'Kim was added.'")
+	v.press("Remove Kim")
+	v.Until("document.readyState === 'complete' && button('Erase name: Kim')")
+	v.press("Erase name: Kim")
+	v.Until("document.readyState === 'complete' && said() === 'An erased guest has no name any more.'")
 }

@@ -101,7 +101,7 @@ customElements.define('desk-door', class extends HTMLElement {
 	}
 
 	// add registers a walk-in, and checks them in as a press does. What was typed stays until the server has it, which registers
-	// one with the same key and name once.
+	// one with the same key once.
 	async #add(form, isOver) {
 		if (this.#isAdding) return;
 		this.#isAdding = true;
@@ -128,9 +128,9 @@ customElements.define('desk-door', class extends HTMLElement {
 				this.#sayOf(form, answer.message ?? `The server answered ${response.status}.`, answer.reason === 'full');
 			}
 		} catch (error) {
-			const why = error === 'session' ? `Your session has ended. Sign in to the site's admin again, in another tab.`
-				: error === 'server' ? 'The server does not answer as it should.' : 'No network.';
-			this.#sayOf(form, `${why} Nobody was added: press again. What you typed stays.`);
+			const unknown = 'Whether the guest was added is not known. Press again: nobody is added twice.';
+			this.#sayOf(form, error === 'session' ? `Your session has ended. Nobody was added. Sign in to the site's admin again, in another tab, and press again.`
+				: `${error === 'server' ? 'The server does not answer as it should.' : 'No network.'} ${unknown}`);
 		}
 		end();
 		this.#isAdding = false;
