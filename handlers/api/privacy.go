@@ -20,14 +20,13 @@ import (
 // This file keeps strangers out of a private publication, as its platform does, and remembers what the platform says
 // of a publication.
 
-const (
-	// saidTTL is how long a publication is taken to be as its platform said.
-	saidTTL = 30 * time.Second
+// SaidTTL is how long a publication is taken to be as its platform said. A test that waits for what a real platform says
+// next makes it shorter before it starts an edge.
+var SaidTTL = 30 * time.Second
 
-	// saidTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
-	// long again.
-	saidTimeout = 3 * time.Second
-)
+// saidTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
+// long again.
+const saidTimeout = 3 * time.Second
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
 var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Message: "This publication is private. Give its password on the page /private/ first."}
@@ -99,7 +98,7 @@ func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, er
 		} else if !p.isKnown {
 			return nil, err
 		}
-		p.until = time.Now().Add(saidTTL)
+		p.until = time.Now().Add(SaidTTL)
 		return nil, nil
 	})
 	select {
