@@ -41,6 +41,7 @@ func TestRepeatsAfterAnEdgeDied(t *testing.T) {
 		{name: "another edge, the first goes on later", another: true, stalls: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			p := edgetest.StartGhostProxy(t, "repeats")
 			store := edgetest.SQLiteStore(t)
 			if test.another {

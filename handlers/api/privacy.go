@@ -20,14 +20,13 @@ import (
 // This file keeps strangers out of a private publication, as its platform does, and remembers what the platform says
 // of a publication.
 
-const (
-	// answerTTL is how long a publication is taken to be as its platform said.
-	answerTTL = 30 * time.Second
+// AnswerTTL is how long a publication is taken to be as its platform said. A test that waits for what a real platform says
+// next makes it shorter before it starts an edge.
+var AnswerTTL = 30 * time.Second
 
-	// answerTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
-	// long again, and from answerWait on for who waits.
-	answerTimeout, answerWait = 3 * time.Second, time.Second
-)
+// answerTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
+// long again, and from answerWait on for who waits.
+const answerTimeout, answerWait = 3 * time.Second, time.Second
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
 var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Message: "This publication is private. Give its password on the page /private/ first."}
@@ -105,7 +104,7 @@ func (p *lastAnswer[T]) find(ctx context.Context, ask func(context.Context) (T, 
 		} else if !p.isKnown {
 			return nil, err
 		}
-		p.until = time.Now().Add(answerTTL)
+		p.until = time.Now().Add(AnswerTTL)
 		return nil, nil
 	})
 	said, isKnown := p.last()

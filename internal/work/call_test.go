@@ -210,7 +210,7 @@ func TestRetriesComeInTime(t *testing.T) {
 		<-time.After(10 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(at) < 3 || at[1]-at[0] > 2*firstBackoff || at[2]-at[1] > 4*firstBackoff {
+		if len(at) < 3 || at[1]-at[0] > 2*FirstBackoff || at[2]-at[1] > 4*FirstBackoff {
 			t.Errorf("attempts at %v, want the second and third after backoffs of some 2 and 4 s", at)
 		}
 	})

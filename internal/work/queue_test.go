@@ -185,7 +185,7 @@ func TestFailedWorkIsRetriedAfterABackoff(t *testing.T) {
 		b.wantLeft("tried now", "1 3 It is down.")
 		for attempts, want := range map[int]time.Duration{0: 2 * time.Second, 3: 16 * time.Second, 7: 256 * time.Second, 8: maxBackoff, 1000: maxBackoff} {
 			for range 100 {
-				if got := Backoff(firstBackoff, attempts); got < want*4/5 || got > want*6/5 {
+				if got := Backoff(FirstBackoff, attempts); got < want*4/5 || got > want*6/5 {
 					t.Errorf("after %d attempts: %s, want %s and a fifth", attempts, got, want)
 				}
 			}

@@ -125,6 +125,7 @@ var modes = []struct {
 func TestHostileResponsesEndNoProcess(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
 			tests := make(map[string]map[string]string)
 			for _, faults := range mode.faults {
 				var name []string
@@ -235,9 +236,11 @@ func errorText(field zapcore.Field) string {
 
 // The same client finds the real Redis where the other one was.
 func TestRealAfterHostile(t *testing.T) {
-	server, other := redistest.Start(t), newStandIn(t)
+	server := redistest.Start(t)
 	for _, name := range []string{"an array of 9e18", "OK without end", "MOVED twice"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := newStandIn(t)
 			p := newProxy(t, server.Address)
 			client, _ := start(t, p.address)
 			waitUp(t, client)

@@ -97,6 +97,7 @@ func (s *saboteur) pass(client, upstream net.Conn) {
 // A Sentinel that hangs, at once or in the middle of a response, is left and asked anew: once
 // it answers, so does Redis.
 func TestSentinelThatHangs(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t, redistest.Start(t))
 	for name, text := range map[string]string{"at once": "", "in a text": "$5\r\nab", "in an array": "*2\r\n+a\r\n", "in a length": "$12"} {
 		for _, after := range []int{0, 1, 2} {

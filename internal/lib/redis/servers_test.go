@@ -17,6 +17,7 @@ const permitted = "ACL SETUSER edge on >s3cret ~* -@all +hello +auth +ping +sele
 // With Sentinels the edges follow them to the server that takes writes, without anything
 // in between, and come back from a start without the first of them.
 func TestSentinelsLeadToTheWritableServer(t *testing.T) {
+	t.Parallel()
 	const secret = "s3cret"
 	first := redistest.Start(t, "--requirepass "+secret, "--masterauth "+secret)
 	_, port, err := net.SplitHostPort(first.Address)
@@ -58,6 +59,7 @@ func TestSentinelsLeadToTheWritableServer(t *testing.T) {
 // In a Cluster each key is where it belongs, and while a node is away the edges go on by
 // themselves, at times with what is left.
 func TestClusterKeysGoToTheirNodes(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.StartCluster(t)
 	for _, node := range nodes {
 		node.Command(permitted + " +cluster +asking")

@@ -165,6 +165,7 @@ const (
 
 // Whatever is lost between Lychgate and Ghost, a draft is there once, when it is made again.
 func TestDraftFaults(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		faults map[string][]fault
 		want   []string // of the calls
@@ -194,6 +195,7 @@ func TestDraftFaults(t *testing.T) {
 		"the second is not deleted": {map[string][]fault{"GET": {{status: 200, body: `{"posts":[]}`}, {}, {status: 200, body: `{"posts":[]}`}}, "POST": {{isDone: true}}, "DELETE": {{status: 500}}}, []string{"unsure", "unsure", "done"}, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			g := &faulty{faults: test.faults}
 			c := g.start(t)
 			var got []string
@@ -215,6 +217,7 @@ func TestDraftFaults(t *testing.T) {
 
 // A change is done once, however often it is asked for.
 func TestChangeFaults(t *testing.T) {
+	t.Parallel()
 	conflict, deadlock := fault{status: 409, body: collided}, fault{status: 500, body: undone}
 	for name, test := range map[string]struct {
 		faults map[string][]fault
@@ -240,6 +243,7 @@ func TestChangeFaults(t *testing.T) {
 		"no post":                 {map[string][]fault{"GET": {{status: 200, body: `{}`}}}, []string{"unsure", "done"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			id := fmt.Sprintf("%024x", 1)
 			g := &faulty{faults: test.faults, posts: []map[string]any{{
 				"id": id, "title": "Draft", "slug": "slug", "status": "draft", "custom_excerpt": "stays", "feature_image": "https://example.com/a.png", "updated_at": "read",
