@@ -54,10 +54,12 @@ func TestReadersWhoPress(t *testing.T) {
 			r.Header.Set("Cookie", cookie)
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 			began, address := time.Now(), netip.MustParseAddr("192.0.2.1")
-			_, err := s.Admit(t.Context(), r, address, "")
+			ctx, cancel := context.WithTimeout(t.Context(), PressTimeout)
+			defer cancel()
+			_, err := s.Admit(ctx, r, address, "")
 			var reader platform.Reader
 			if err == nil {
-				reader, err = s.Reader(t.Context(), r, address)
+				reader, err = s.Reader(ctx, r, address)
 			}
 			took := time.Since(began)
 			if err != nil {
@@ -75,7 +77,7 @@ func TestReadersWhoPress(t *testing.T) {
 		time.Sleep(time.Minute)
 		p.takes = 1900 * time.Millisecond
 		got = append(got, press("third"), press("fourth"))
-		if diff := cmp.Diff([]string{"0s jane", "3s 503 5s", "0s jane", "2.9s jane", "1.9s jane"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"0s jane", "2.9s 503 5s", "0s jane", "2.7s jane", "1.9s jane"}, got); diff != "" {
 			t.Errorf("how long each press took, the reader or the status, and when to press again (-want +got): %s", diff)
 		}
 		time.Sleep(time.Minute)

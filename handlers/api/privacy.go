@@ -26,7 +26,7 @@ var AnswerTTL = 30 * time.Second
 
 // answerTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
 // long again, and from answerWait on for who waits.
-const answerTimeout, answerWait = 3 * time.Second, time.Second
+const answerTimeout, answerWait = 3 * time.Second, 800 * time.Millisecond
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
 var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Message: "This publication is private. Give its password on the page /private/ first."}
@@ -82,10 +82,10 @@ func (p *lastAnswer[T]) now() (said T, isFresh bool) {
 	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
-func (p *lastAnswer[T]) last() (said T, isKnown bool) {
+func (p *lastAnswer[T]) last() (said T, wasAsked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.said, p.isKnown
+	return p.said, !p.until.IsZero()
 }
 
 // find asks once for all who wait.
@@ -107,9 +107,9 @@ func (p *lastAnswer[T]) find(ctx context.Context, ask func(context.Context) (T, 
 		p.until = time.Now().Add(AnswerTTL)
 		return nil, nil
 	})
-	said, isKnown := p.last()
+	said, wasAsked := p.last()
 	var late <-chan time.Time
-	if isKnown {
+	if wasAsked {
 		timer := time.NewTimer(answerWait)
 		defer timer.Stop()
 		late = timer.C

@@ -41,9 +41,9 @@ const maxMails = 32
 // errReaderUnknown means that the platform does not say whose a session is.
 var errReaderUnknown = Unavailable("%s could not be asked who you are. Try again in a moment.", readerRetry)
 
-// pressTimeout is how long somebody who has pressed a button waits until the platform says who they are: what they want is
-// kept or refused within 3 seconds. A small Ghost that was just started takes up to 2. What it says later is remembered.
-const pressTimeout = 2 * time.Second
+// PressTimeout is how long somebody who has pressed a button waits until the platform says who they are, and what it is asked
+// beside that: what they want is kept or refused within 3 seconds. What the platform says later is remembered.
+const PressTimeout = 2900 * time.Millisecond
 
 // readerRetry is when a reader whom the platform does not know yet is to ask again.
 const readerRetry = 5 * time.Second
@@ -64,9 +64,7 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 	if _, hasEnded := s.ended.Get(key); hasEnded { // a browser sends it with each page
 		return platform.Reader{}, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, pressTimeout)
-	defer cancel()
-	reader, err := s.sessions.find(asking, key, address, func(ctx context.Context) (platform.Reader, error) {
+	reader, err := s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.Reader, error) {
 		reader, err := s.platform.Reader(ctx, session)
 		if err == nil && reader.UUID == "" {
 			err = errNobody
@@ -107,6 +105,12 @@ func (s *Readers) LinkKey() []byte { return s.platform.LinkKey() }
 // Newsletters are those of the publication. It has none while the platform has not said.
 func (s *Readers) Newsletters(ctx context.Context) platform.Newsletters {
 	all, _ := s.publication.newsletters.find(ctx, s.platform.Newsletters) // fails if who asks leaves
+	return all
+}
+
+// KnownNewsletters are Newsletters as the platform said last, without waiting for it.
+func (s *Readers) KnownNewsletters() platform.Newsletters {
+	all, _ := s.publication.newsletters.last()
 	return all
 }
 

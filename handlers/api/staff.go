@@ -118,7 +118,7 @@ func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Ad
 
 // authorizePress is Authorize for somebody who has pressed a button.
 func (s *Staff) authorizePress(ctx context.Context, r *http.Request, address netip.Addr, may Permission) (platform.Visitor, platform.StaffMember, error) {
-	asking, cancel := context.WithTimeout(ctx, pressTimeout)
+	asking, cancel := context.WithTimeout(ctx, PressTimeout)
 	defer cancel()
 	return s.Authorize(asking, r, address, may)
 }
@@ -135,7 +135,7 @@ func (s *Staff) authorizeQueued(ctx context.Context, r *http.Request, address ne
 	if !isKnown {
 		return s.authorizePress(ctx, r, address, may)
 	}
-	asking, cancel := context.WithTimeout(ctx, pressTimeout)
+	asking, cancel := context.WithTimeout(ctx, PressTimeout)
 	defer cancel()
 	visitor, member, err := s.identify(asking, r, address, isAnew)
 	isLate := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil

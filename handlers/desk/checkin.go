@@ -17,13 +17,13 @@ import (
 
 // checkInPage is the page for the door.
 type checkInPage struct {
-	ID, Name, When string
-	Tally          registration.Tally
-	Query          string
-	Guests         []shownGuest // without the script: who is found
-	HasMore        bool
-	List           string // the address of the list as JSON
-	Notice         *notice
+	ID, Name, When, Status string
+	Tally                  registration.Tally
+	Query                  string
+	Guests                 []shownGuest // without the script: who is found
+	HasMore                bool
+	List                   string // the address of the list as JSON
+	Notice                 *notice
 
 	// These are of walk-ins.
 	Refused  string         // why nobody can be added, "" if somebody can
@@ -48,7 +48,7 @@ func (v *view) checkIn(ctx context.Context, id, text string) (*checkInPage, erro
 	if err != nil {
 		return nil, err
 	}
-	page := &checkInPage{ID: id, Name: list.Name, When: list.When, Tally: list.Tally, Query: list.Query, HasMore: list.Next != "", List: "events/" + id + "/registrations", Refused: list.Refused, Key: list.Key}
+	page := &checkInPage{ID: id, Name: list.Name, When: list.When, Status: list.Status, Tally: list.Tally, Query: list.Query, HasMore: list.Next != "", List: "events/" + id + "/registrations", Refused: list.Refused, Key: list.Key}
 	for _, g := range list.Guests {
 		if !g.IsCancelled {
 			page.Guests = append(page.Guests, g)

@@ -148,7 +148,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			end,
 			"Time zone: input type=text f.event_time_zone value=Europe/Berlin (Of all times here, such as Europe/Berlin. Left empty, they are in UTC.)",
 			"Location: input type=text f.location",
-			"Online event link: input type=url f.platform_url (Readers see it on the page only where everybody may register.)",
+			"Online event link: input type=url f.platform_url (Readers who are registered see it, and everybody if Access is Anyone.)",
 			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",
 			"Maximum attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
 			"Registration deadline: input type=date f.registration_deadline (The last day to register.)",

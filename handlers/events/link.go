@@ -64,7 +64,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return api.Rejected
 	}
 	if !mayBeEmail(asked.email) {
-		return refuse(words.UnknownEmail, invalidEmail)
+		return refuse(words.NoEmail, invalidEmail)
 	}
 	if utf8.RuneCountInString(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
 		return refuse(words.NoName, invalidName)
@@ -89,7 +89,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if noNews {
 		link.Newsletters = []string{}
 	} else if asked.newsletters != nil {
-		if all := asked.readers.Newsletters(ctx); !all.AreDefault {
+		if all := asked.readers.KnownNewsletters(); !all.AreDefault {
 			link.Newsletters = all.Names
 		}
 	}

@@ -40,7 +40,7 @@ func TestMailsToGuests(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)
 	const isJSON = "application/json; charset=utf-8"
 	failure := func(message, reason string) string { return fmt.Sprintf(`{"message":%q,"reason":%q}`, message, reason) }
-	refused := told{422, api.Rejected, failure("No member has this address. Check it for typos.", "invalid_email")}
+	refused := told{422, api.Rejected, failure("This is not an email address. Check it for typos.", "invalid_email")}
 	unreadable := told{422, api.Other, "{\"message\":\"Write a body such as {\\\"email\\\": \\\"jane@example.com\\\"}.\"}"}
 	for _, step := range []struct {
 		name, cookie, contentType, body string

@@ -160,14 +160,16 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 	case site.Readers == nil:
 		return asked, errNotServed
 	}
-	if _, err := site.Readers.Admit(ctx, r, address, ""); err != nil {
+	asking, cancel := context.WithTimeout(ctx, api.PressTimeout)
+	defer cancel()
+	if _, err := site.Readers.Admit(asking, r, address, ""); err != nil {
 		return asked, err
 	}
 	asked.slug, asked.readers = strings.Clone(slug), site.Readers
 	if err := asked.readBody(w, r); err != nil {
 		return asked, err
 	}
-	member, err := site.Readers.Reader(ctx, r, address) // who may have signed out while the body arrived
+	member, err := site.Readers.Reader(asking, r, address) // who may have signed out while the body arrived
 	if err != nil {
 		return asked, err
 	}

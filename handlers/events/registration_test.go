@@ -288,7 +288,7 @@ func TestRegistrationFromElsewhere(t *testing.T) {
 		"a browser that says two things":         {"PUT", []string{"Origin", "https://evil.example"}, refused},
 		"an old browser on this site":            {"GET", []string{"Sec-Fetch-Site", ""}, told{200, api.Done, guestTold}},
 		"a header that names a member":           {"PUT", []string{"X-Member", "jane", "Authorization", "Bearer jane", "Cookie", "member=jane"}, told{401, api.Unauthorized, guestTold}},
-		"a request that says it was a form":      {"POST", []string{"X-HTTP-Method-Override", "PUT"}, told{422, api.Rejected, `{"message":"No member has this address. Check it for typos.","reason":"invalid_email"}`}},
+		"a request that says it was a form":      {"POST", []string{"X-HTTP-Method-Override", "PUT"}, told{422, api.Rejected, `{"message":"This is not an email address. Check it for typos.","reason":"invalid_email"}`}},
 		"a page of another site has mails sent":  {"POST", []string{"Sec-Fetch-Site", "cross-site"}, refused},
 		"a link that is followed registers none": {"GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, told{200, api.Done, guestTold}},
 	} {

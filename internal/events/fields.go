@@ -122,7 +122,7 @@ var standardFields = []Field{
 	},
 	{Key: "location", Label: "Location", Kind: "text", public: publicText, calendar: ical.ComponentPropertyLocation, linked: linkedPlaces},
 	{
-		Key: "platform_url", Label: "Online event link", Kind: "url", Help: "Readers see it on the page only where everybody may register.",
+		Key: "platform_url", Label: "Online event link", Kind: "url", Help: "Readers who are registered see it, and everybody if Access is Anyone.",
 		public: func(to *object, key string, of shownEvent) {
 			if accessOf(of.values) == AccessAnyone {
 				to.addFilled(key, textOf(of.values, key))

@@ -480,6 +480,7 @@ func TestListOfEventsWhileTyping(t *testing.T) {
 	diff(t, "words", []string{"Harvest supper", "Spring supper"}, names())
 	diff(t, "the tabs", "Upcoming 0 Past 0 Drafts 2 All 2 Month", js[string](v, "text($('.tabs'))"))
 	diff(t, "the focus", "q", js[string](v, "document.activeElement.id"))
+	diff(t, "the type and the month", []string{"", ""}, js[[]string](v, "[$('#type').value, $('#month').value]"))
 	v.Do("$('#month').value = '2100-05'; $('#month').dispatchEvent(new Event('input', {bubbles: true}))")
 	v.Until("document.querySelectorAll('.events tbody tr').length === 1")
 	diff(t, "a month", []string{"Spring supper"}, names())

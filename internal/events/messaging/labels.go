@@ -21,6 +21,7 @@ type Labels struct {
 	UnknownEmail string `json:"-"`
 	TooMany      string `json:"-"`
 	NoName       string `json:"-"`
+	NoEmail      string `json:"-"`
 }
 
 // labelsOf are those of each language of the inbox button.
@@ -35,6 +36,7 @@ var labelsOf = map[string]Labels{
 		"إذا كان * عنوان عضو، فستصله رسالة الآن. افتح الرابط الذي فيها لتسجيل مشاركتك.",
 		"لا يوجد عضو بهذا العنوان. تحقق من كتابته.",
 		"محاولات كثيرة. حاول مرة أخرى لاحقًا.", "يُرجى كتابة اسمك.",
+		"هذا ليس عنوان بريد إلكتروني صحيحًا. تحقق من كتابته.",
 	},
 	"cs": {
 		"Přihlásit se na akci", "Zrušit registraci", "E-mailová adresa", "Jméno", "Přihlásit se",
@@ -46,6 +48,7 @@ var labelsOf = map[string]Labels{
 		"Pokud adresa * patří členovi, e-mail je na cestě. Otevřením odkazu v něm se zaregistrujete.",
 		"Tuto adresu nemá žádný člen. Zkontrolujte překlepy.",
 		"Příliš mnoho pokusů. Zkuste to později.", "Napište prosím své jméno.",
+		"Toto není e-mailová adresa. Zkontrolujte překlepy.",
 	},
 	"da": {
 		"Tilmeld", "Afmeld", "E-mailadresse", "Navn", "Log ind",
@@ -57,6 +60,7 @@ var labelsOf = map[string]Labels{
 		"Hvis * er et medlems adresse, er en e-mail på vej. Åbn linket i den for at tilmelde dig.",
 		"Intet medlem har denne adresse. Tjek for tastefejl.",
 		"For mange forsøg. Prøv igen senere.", "Skriv dit navn.",
+		"Det er ikke en e-mailadresse. Tjek for tastefejl.",
 	},
 	"de": {
 		"Anmelden", "Anmeldung stornieren", "E-Mail-Adresse", "Name", "Einloggen",
@@ -68,6 +72,7 @@ var labelsOf = map[string]Labels{
 		"Wenn * einem Mitglied gehört, ist eine E-Mail unterwegs. Mit dem Link darin melden Sie sich an.",
 		"Kein Mitglied hat diese Adresse. Bitte auf Tippfehler prüfen.",
 		"Zu viele Versuche. Bitte später noch einmal.", "Bitte geben Sie Ihren Namen an.",
+		"Das ist keine E-Mail-Adresse. Bitte auf Tippfehler prüfen.",
 	},
 	"en": {
 		"Register", "Cancel registration", "Email address", "Name", "Sign in",
@@ -79,6 +84,7 @@ var labelsOf = map[string]Labels{
 		"If * is a member’s address, an email is on its way. Open its link to register.",
 		"No member has this address. Check it for typos.",
 		"Too many attempts. Try again later.", "Write your name.",
+		"This is not an email address. Check it for typos.",
 	},
 	"es": {
 		"Inscribirse", "Cancelar inscripción", "Correo electrónico", "Nombre", "Iniciar sesión",
@@ -90,6 +96,7 @@ var labelsOf = map[string]Labels{
 		"Si * es la dirección de un miembro, el correo está en camino. Abre su enlace para inscribirte.",
 		"Ningún miembro tiene esta dirección. Comprueba que esté bien escrita.",
 		"Demasiados intentos. Inténtalo más tarde.", "Escribe tu nombre.",
+		"Esto no es una dirección de correo. Comprueba que esté bien escrita.",
 	},
 	"fi": {
 		"Ilmoittaudu", "Peru ilmoittautuminen", "Sähköpostiosoite", "Nimi", "Kirjaudu sisään",
@@ -101,6 +108,7 @@ var labelsOf = map[string]Labels{
 		"Jos * on jäsenen osoite, viesti on matkalla. Ilmoittaudu avaamalla sen linkki.",
 		"Kenelläkään jäsenellä ei ole tätä osoitetta. Tarkista kirjoitusvirheet.",
 		"Liian monta yritystä. Yritä myöhemmin uudelleen.", "Kirjoita nimesi.",
+		"Tämä ei ole sähköpostiosoite. Tarkista kirjoitusvirheet.",
 	},
 	"fr": {
 		"S’inscrire", "Annuler l’inscription", "Adresse e-mail", "Nom", "Se connecter",
@@ -112,6 +120,7 @@ var labelsOf = map[string]Labels{
 		"Si * est l’adresse d’un membre, un e-mail est en route. Ouvrez son lien pour vous inscrire.",
 		"Aucun membre n’a cette adresse. Vérifiez-la.",
 		"Trop de tentatives. Réessayez plus tard.", "Indiquez votre nom.",
+		"Ce n’est pas une adresse e-mail. Vérifiez-la.",
 	},
 	"he": {
 		"הרשמה", "ביטול ההרשמה", "כתובת דוא״ל", "שם", "כניסה",
@@ -123,6 +132,7 @@ var labelsOf = map[string]Labels{
 		"אם * היא כתובת של חבר, הודעה כבר בדרך. פתיחת הקישור שבה מובילה להרשמה.",
 		"אין חבר עם כתובת זו. כדאי לבדוק את האיות.",
 		"יותר מדי ניסיונות. נסו שוב מאוחר יותר.", "נא לכתוב את שמך.",
+		"זו אינה כתובת דוא״ל. כדאי לבדוק את האיות.",
 	},
 	"it": {
 		"Iscriviti", "Annulla iscrizione", "Indirizzo email", "Nome", "Accedi",
@@ -134,6 +144,7 @@ var labelsOf = map[string]Labels{
 		"Se * è l’indirizzo di un membro, l’email è in arrivo. Apri il link per iscriverti.",
 		"Nessun membro ha questo indirizzo. Controlla che sia scritto bene.",
 		"Troppi tentativi. Riprova più tardi.", "Scrivi il tuo nome.",
+		"Questo non è un indirizzo email. Controlla che sia scritto bene.",
 	},
 	"ja": {
 		"申し込む", "申し込みを取り消す", "メールアドレス", "お名前", "サインイン",
@@ -145,6 +156,7 @@ var labelsOf = map[string]Labels{
 		"*が会員のアドレスであれば、メールをお送りしました。メール内のリンクを開いてお申し込みください。",
 		"このアドレスの会員はいません。入力を確認してください。",
 		"試行回数が多すぎます。しばらくしてからお試しください。", "お名前を入力してください。",
+		"メールアドレスの形式が正しくありません。入力を確認してください。",
 	},
 	"ko": {
 		"신청하기", "신청 취소", "이메일 주소", "이름", "로그인",
@@ -156,6 +168,7 @@ var labelsOf = map[string]Labels{
 		"*이(가) 회원의 주소라면 이메일이 곧 도착합니다. 메일의 링크를 열어 신청하세요.",
 		"이 주소의 회원이 없습니다. 오타를 확인하세요.",
 		"시도가 너무 많습니다. 나중에 다시 시도하세요.", "이름을 입력하세요.",
+		"이메일 주소가 아닙니다. 오타를 확인하세요.",
 	},
 	"nb": {
 		"Meld deg på", "Meld deg av", "E-postadresse", "Navn", "Logg inn",
@@ -167,6 +180,7 @@ var labelsOf = map[string]Labels{
 		"Hvis * er adressen til et medlem, er en e-post på vei. Åpne lenken i den for å melde deg på.",
 		"Ingen medlemmer har denne adressen. Se etter skrivefeil.",
 		"For mange forsøk. Prøv igjen senere.", "Skriv navnet ditt.",
+		"Dette er ikke en e-postadresse. Se etter skrivefeil.",
 	},
 	"nl": {
 		"Aanmelden", "Afmelden", "E-mailadres", "Naam", "Inloggen",
@@ -178,6 +192,7 @@ var labelsOf = map[string]Labels{
 		"Als * het adres van een lid is, is er een e-mail onderweg. Open de link erin om u aan te melden.",
 		"Geen lid heeft dit adres. Controleer op typefouten.",
 		"Te veel pogingen. Probeer het later opnieuw.", "Vul je naam in.",
+		"Dit is geen e-mailadres. Controleer op typefouten.",
 	},
 	"pl": {
 		"Zapisz się", "Wypisz się", "Adres e-mail", "Imię i nazwisko", "Zaloguj się",
@@ -189,6 +204,7 @@ var labelsOf = map[string]Labels{
 		"Jeśli * to adres członka, wiadomość jest w drodze. Otwórz zawarty w niej link, aby się zapisać.",
 		"Nikt z członków nie ma tego adresu. Sprawdź pisownię.",
 		"Zbyt wiele prób. Spróbuj później.", "Podaj swoje imię i nazwisko.",
+		"To nie jest adres e-mail. Sprawdź pisownię.",
 	},
 	"pt": {
 		"Inscrever-se", "Cancelar inscrição", "Endereço de e-mail", "Nome", "Entrar",
@@ -200,6 +216,7 @@ var labelsOf = map[string]Labels{
 		"Se * for o endereço de um membro, o e-mail está a caminho. Abra o link para se inscrever.",
 		"Nenhum membro tem este endereço. Verifique a escrita.",
 		"Demasiadas tentativas. Tente mais tarde.", "Escreva o seu nome.",
+		"Isto não é um endereço de e-mail. Verifique a escrita.",
 	},
 	"ru": {
 		"Зарегистрироваться", "Отменить регистрацию", "Электронная почта", "Имя", "Войти",
@@ -211,6 +228,7 @@ var labelsOf = map[string]Labels{
 		"Если * — адрес участника, письмо уже в пути. Откройте ссылку в нём, чтобы зарегистрироваться.",
 		"Участника с таким адресом нет. Проверьте, нет ли опечаток.",
 		"Слишком много попыток. Попробуйте позже.", "Укажите своё имя.",
+		"Это не адрес электронной почты. Проверьте, нет ли опечаток.",
 	},
 	"sv": {
 		"Anmäl dig", "Avboka", "E-postadress", "Namn", "Logga in",
@@ -222,6 +240,7 @@ var labelsOf = map[string]Labels{
 		"Om * är en medlems adress är ett mejl på väg. Öppna länken i det för att anmäla dig.",
 		"Ingen medlem har den här adressen. Kontrollera stavningen.",
 		"För många försök. Försök igen senare.", "Skriv ditt namn.",
+		"Det här är inte en e-postadress. Kontrollera stavningen.",
 	},
 	"tr": {
 		"Kaydol", "Kaydı iptal et", "E-posta adresi", "Ad", "Giriş yap",
@@ -233,6 +252,7 @@ var labelsOf = map[string]Labels{
 		"* bir üyenin adresiyse e-posta yolda. Kaydolmak için içindeki bağlantıyı açın.",
 		"Bu adrese sahip üye yok. Yazımını kontrol edin.",
 		"Çok fazla deneme. Daha sonra tekrar deneyin.", "Adınızı yazın.",
+		"Bu bir e-posta adresi değil. Yazımını kontrol edin.",
 	},
 	"uk": {
 		"Зареєструватися", "Скасувати реєстрацію", "Електронна пошта", "Ім’я", "Увійти",
@@ -244,6 +264,7 @@ var labelsOf = map[string]Labels{
 		"Якщо * — адреса учасника, лист уже в дорозі. Відкрийте посилання в ньому, щоб зареєструватися.",
 		"Учасника з такою адресою немає. Перевірте написання.",
 		"Забагато спроб. Спробуйте пізніше.", "Вкажіть своє ім’я.",
+		"Це не адреса електронної пошти. Перевірте написання.",
 	},
 	"zh": {
 		"报名", "取消报名", "电子邮箱", "姓名", "登录",
@@ -255,6 +276,7 @@ var labelsOf = map[string]Labels{
 		"如果 * 是会员邮箱，邮件已在途中。打开其中的链接即可报名。",
 		"没有使用此邮箱的会员，请检查拼写。",
 		"尝试次数过多，请稍后再试。", "请填写姓名。",
+		"这不是有效的电子邮箱，请检查拼写。",
 	},
 }
 

@@ -115,7 +115,7 @@ func (c *readerClient) LeaveNewsletters(ctx context.Context, session string) err
 	left, err := c.sendAsReader(ctx, request{method: http.MethodPut, url: memberPath, header: map[string]string{"Cookie": session}, body: map[string][]string{"newsletters": {}}})
 	switch {
 	case err != nil:
-	case left.status == http.StatusOK && string(bytes.TrimSpace(left.body)) == "null":
+	case left.status == http.StatusUnauthorized, left.status == http.StatusOK && string(bytes.TrimSpace(left.body)) == "null": // by version
 		err = errNobody
 	case left.status >= 400 && left.status < 500 && left.status != http.StatusTooManyRequests:
 		err = fmt.Errorf("%w: %w", platform.ErrNewslettersStay, refusal(left.status, left.body))
@@ -148,7 +148,7 @@ func (*readerClient) LinkPage(link *url.URL, response http.Header) string {
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
 
 // tokenTimeout is how long a reader waits for a Ghost that hangs. One that responds may take longer then: its mail server may be slow.
-const tokenTimeout = 3 * time.Second
+const tokenTimeout = 2100 * time.Millisecond
 
 var errHangs = errors.New("it does not respond") // so that no mail may be on its way
 

@@ -234,7 +234,9 @@ customElements.define('desk-search', class extends HTMLElement {
 		});
 		for (const select of this.querySelectorAll('form[role=search] select')) { // which say how many each would have
 			const options = answer.getElementById(select.id)?.children;
+			const {value} = select;
 			if (options && select !== document.activeElement) select.replaceChildren(...options);
+			select.value = value; // each option that leaves the answer has that choose another
 		}
 	}
 });

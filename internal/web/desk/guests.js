@@ -58,6 +58,7 @@ customElements.define('desk-door', class extends HTMLElement {
 		const form = this.querySelector('form[role=search]');
 		form.addEventListener('submit', event => event.preventDefault());
 		form.elements.q.addEventListener('input', () => this.#show());
+		form.elements.q.addEventListener('focus', ({target}) => setTimeout(() => target.select())); // for the next name
 		this.querySelector('.door-list').addEventListener('click', event => {
 			const button = event.target.closest('button[data-member]');
 			if (!button) return;
