@@ -147,7 +147,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	}
 	isPage := h.page.Handles(r.URL.Path)
 	if !isPage && !isBelow(r.URL.Path, h.Path) && r.URL.Path != h.Path+".ics" {
-		return h.on.Pass(h.leadBack(w, r), r, next)
+		return h.on.Pass(h.redirectToEvent(w, r), r, next)
 	}
 	isRegistration := h.registration.Handles(r.URL.Path)
 	site, err := h.on.Edge.FindSite(r.Host)
@@ -181,8 +181,8 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	return nil
 }
 
-// leadBack has a link that was mailed to a reader lead to its event.
-func (h *EventsAPI) leadBack(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+// redirectToEvent has a link that was mailed to a reader lead to its event.
+func (h *EventsAPI) redirectToEvent(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	if !eventhandlers.IsMailedLink(r) {
 		return w
 	}
@@ -190,7 +190,7 @@ func (h *EventsAPI) leadBack(w http.ResponseWriter, r *http.Request) http.Respon
 	if err != nil || site.Readers() == nil {
 		return w
 	}
-	return eventhandlers.LeadBack(w, r, site.Readers())
+	return eventhandlers.RedirectToEvent(w, r, site.Readers())
 }
 
 // UnmarshalJSON names the field in its errors.

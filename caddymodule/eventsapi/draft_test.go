@@ -2,6 +2,8 @@ package eventsapi_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/ghosttest"
+	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
 // A program gives a draft a post for its text. What Ghost does with that post, it reads of the event.
@@ -72,11 +75,25 @@ func TestTextOfADraft(t *testing.T) {
 		_, got := h.Events(201, "POST", "/"+draft.ID+"/copies", `{"date":"2031-05-08","until":"2031-05-15"}`, "Idempotency-Key", "weekly")
 		return got.Body
 	}
-	if first := copies(); strings.Count(first, `"status":"draft"`) != 2 || !strings.Contains(first, h.Unique+`, 2031-05-15"`) {
+	if first := copies(); strings.Count(first, `"status":"draft"`) != 2 || !strings.Contains(first, `"event_date":"2031-05-15"`) {
 		t.Errorf("got %s, want two drafts", first)
 	} else if again := copies(); again != first {
 		t.Errorf("asked again: got %s, want %s", again, first)
 	}
+
+	// They are published together, with the same name: each post gets a slug of its own.
+	if _, got := h.Events(202, "POST", "/"+draft.ID+"/publish-series", ""); !strings.Contains(got.Body, `"unready":[],"left":0`) {
+		t.Errorf("publishing the series: got %s, want both published", got.Body)
+	}
+	wait.Until(t, func() string {
+		_, list := h.Events(200, "GET", "?series="+draft.ID, "")
+		slugs := regexp.MustCompile(`"slug":"[^"]+"`).FindAllString(list.Body, -1)
+		slices.Sort(slugs)
+		if strings.Count(list.Body, `"status":"published","values"`) != 3 || strings.Count(list.Body, `"pending":null`) != 3 || len(slices.Compact(slugs)) != 3 {
+			return "the events of the series are " + list.Body
+		}
+		return ""
+	})
 
 	// An event of a type that the theme does not have.
 	other, _ := h.Events(201, "POST", "", h.EventBody(values))

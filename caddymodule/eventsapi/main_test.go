@@ -10,6 +10,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	api.SaidTTL, work.FirstBackoff = time.Second, 100*time.Millisecond // tests wait for both, and wait no longer
+	api.AnswerTTL, work.FirstBackoff = time.Second, 100*time.Millisecond // tests wait for both, and wait no longer
 	edgetest.Main(m)
 }

@@ -19,7 +19,7 @@ func (r *readers) arePrivate() {
 		r.T.Helper()
 		r.Ghost("PUT", "/settings/", `{"settings":[{"key":"is_private","value":`+isPrivate+`},{"key":"password","value":"`+password+`"}]}`)
 		asked := 0
-		wait.Until(r.T, func() string { // it is known api.SaidTTL later
+		wait.Until(r.T, func() string { // it is known api.AnswerTTL later
 			asked++
 			if got := r.Do("GET", list, "X-Forwarded-For", fmt.Sprintf("198.51.%d.%d", asked/250%250, asked%250)); got.Status != status {
 				return fmt.Sprint(got)

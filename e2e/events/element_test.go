@@ -198,7 +198,7 @@ func TestElementFlow(t *testing.T) {
 	s.responses = []response{told(200, "registered", "See you.", nil)}
 	p.Must(p.Navigate(s.URL + "/page?a=b&lychgate-registration=TOKEN&action=signup#c"))
 	p.Until("text(part('message')) === 'See you.'")
-	diff(t, "asked", []string{"PUT " + id + ` {"token":"TOKEN"}`}, s.requests())
+	diff(t, "asked", []string{"PUT " + id + `&link {"token":"TOKEN"}`}, s.requests())
 	diff(t, "address", "?a=b&action=signup#c", browser.JS[string](p, "location.search + location.hash"))
 }
 
@@ -206,34 +206,48 @@ func TestElementFlow(t *testing.T) {
 // for the link, the last step is a press. A link that does not sign in any more says so.
 func TestElementOfALinkOpenedElsewhere(t *testing.T) {
 	const id, link = "aaaaaaaaaaaaaaaaaaaaaaaaaa lang=en", "/page?a=b&lychgate-registration=TOKEN#c"
-	can, is, out := told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil), told(200, "login_required_free", "For members.", map[string]any{"newsletters": true})
+	can, is, out := told(200, "can_register", "Press once more.", nil), told(200, "registered", "See you.", nil), told(200, "login_required_free", "Ask for a new link.", map[string]any{"newsletters": true})
 	s := newStage(t, true, can, is)
 	s.page("en", party(nil), "", plainTheme)
 	p := s.open(browser.Look{Width: 1280, Height: 900})
-	opens := func(message, address string, asked []string, responses ...response) {
+	opens := func(message string, asked string, responses ...response) {
 		t.Helper()
 		s.requests()
 		s.responses = responses
 		p.Must(p.Navigate(s.URL + link))
 		p.Until("text(part('message')) === '" + message + "'")
-		diff(t, message+": asked", asked, s.requests())
-		diff(t, message+": address", address, browser.JS[string](p, "location.search + location.hash"))
+		diff(t, message+": asked", []string{asked}, s.requests())
+		diff(t, message+": the address", "?a=b#c", browser.JS[string](p, "location.search + location.hash"))
 	}
-	opens("Press once more.", "?a=b&lychgate-registration=TOKEN#c", []string{"GET " + id}, can, is)
+	opens("Press once more.", "GET "+id+"&link", can, is)
 	p.Do("part('register').click()")
 	p.Until("text(part('message')) === 'See you.'")
-	diff(t, "asked", []string{"PUT " + id + ` {"token":"TOKEN","pressed":true}`}, s.requests())
-	diff(t, "address", "?a=b#c", browser.JS[string](p, "location.search + location.hash"))
-	opens("See you.", "?a=b#c", []string{"GET " + id}, is)
+	diff(t, "asked", []string{"PUT " + id + `&link {"token":"TOKEN","pressed":true}`}, s.requests())
+	opens("See you.", "GET "+id+"&link", is)
 
-	opens("Ask for a new link.", "?a=b#c", []string{"GET " + id}, out, told(202, "login_required_free", "For members.", nil), can, is)
-	p.Do("part('news').click(); part('email').value = 'jane@example.com'; part('email').form.requestSubmit()")
+	opens("Ask for a new link.", "GET "+id+"&link", out, told(202, "login_required_free", "For members.", map[string]any{"newsletters": true}), can, is)
+	diff(t, "before the form is touched", false, browser.JS[bool](p, "seen(part('news'))"))
+	p.Do("part('form').querySelector('button').focus()")
+	diff(t, "when the button alone is", false, browser.JS[bool](p, "seen(part('news'))"))
+	p.Do("part('email').focus(); part('news').click(); part('email').value = 'jane@example.com'; part('email').form.requestSubmit()")
 	p.Until("text(part('message')) === 'Sent to jane@example.com.'")
-	diff(t, "asked", []string{"POST " + id + ` {"email":"jane@example.com","newsletters":false}`}, s.requests())
+	diff(t, "asked", []string{"POST " + id + `&link {"email":"jane@example.com","newsletters":false}`}, s.requests())
+	p.Do("part('another').click()")
+	diff(t, "the choice stays", []bool{true, false}, browser.JS[[]bool](p, "[seen(part('news')), part('news').firstChild.checked]"))
 
 	// It was asked for in this browser now, once.
-	opens("Come in.", "?a=b#c", []string{"PUT " + id + ` {"token":"TOKEN"}`}, can) // somebody else is signed in
-	opens("Press once more.", "?a=b&lychgate-registration=TOKEN#c", []string{"GET " + id}, can)
+	opens("Press once more.", "PUT "+id+`&link {"token":"TOKEN"}`, can) // somebody else is signed in
+	opens("Press once more.", "GET "+id+"&link", can)
+	p.Do("localStorage['lychgate-registrationaaaaaaaaaaaaaaaaaaaaaaaaaa'] = Date.now() - 864e5")
+	opens("Press once more.", "GET "+id+"&link", can) // a day later
+}
+
+// A page has the script twice where an editor has pasted two cards. Both elements are in the language of the page.
+func TestScriptTwiceInAnotherLanguage(t *testing.T) {
+	s := newStage(t, true, told(200, "event_passed", "Over.", nil))
+	s.page("de", party(nil), "", plainTheme+`<script src="/ghost/lychgate/event.js" async></script><script src="/ghost/lychgate/event.js?fr" async></script>`)
+	p := s.open(browser.Look{Width: 1280, Height: 900})
+	p.Until("text(part('calendar-title')) === 'In den Kalender'")
 }
 
 // A reader whose press has no response yet goes on with other things meanwhile, and no press is lost.
@@ -270,10 +284,10 @@ func TestElementRetries(t *testing.T) {
 	p.Until("text(part('message')) === 'See you.'")
 	diff(t, "asked with a network", []string{"GET " + id, "PUT " + id, "PUT " + id}, s.requests())
 
-	p.Do("localStorage['lychgate-registration'] = '" + strings.TrimSuffix(id, " lang=en") + "'")
+	p.Do("localStorage['lychgate-registration" + strings.TrimSuffix(id, " lang=en") + "'] = Date.now()")
 	again("/page?lychgate-registration=TOKEN", response{429, map[string]any{"message": "Too many."}, http.Header{"Retry-After": {"1"}}}, is)
 	p.Until("text(part('message')) === 'See you.'")
-	diff(t, "asked with a link", []string{"PUT " + id + ` {"token":"TOKEN"}`, "PUT " + id + ` {"token":"TOKEN"}`}, s.requests())
+	diff(t, "asked with a link", []string{"PUT " + id + `&link {"token":"TOKEN"}`, "PUT " + id + `&link {"token":"TOKEN"}`}, s.requests())
 	diff(t, "address", "", browser.JS[string](p, "location.search"))
 
 	again("/page?lychgate-registration="+strings.Repeat("x", 5000), can)

@@ -20,21 +20,23 @@ import (
 // This file keeps strangers out of a private publication, as its platform does, and remembers what the platform says
 // of a publication.
 
-// SaidTTL is how long a publication is taken to be as its platform said. A test that waits for what a real platform says
+// AnswerTTL is how long a publication is taken to be as its platform said. A test that waits for what a real platform says
 // next makes it shorter before it starts an edge.
-var SaidTTL = 30 * time.Second
+var AnswerTTL = 30 * time.Second
 
-// saidTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
-// long again.
-const saidTimeout = 3 * time.Second
+const (
+	// answerTimeout bounds how long a platform is asked then. If it does not answer, what it said last counts for as
+	// long again, and from answerWait on for who waits.
+	answerTimeout, answerWait = 3 * time.Second, time.Second
+)
 
 // ErrPrivate means that the publication is private, and who asks has not shown that they may read it.
 var ErrPrivate = &Error{Status: http.StatusForbidden, Outcome: Forbidden, Message: "This publication is private. Give its password on the page /private/ first."}
 
 var errPrivacyUnknown = Unavailable("%s could not be asked whether the publication is private. Try again in a moment.", readerRetry)
 
-// saidLast is what a platform said last to a question.
-type saidLast[T any] struct {
+// lastAnswer is what a platform said last to a question.
+type lastAnswer[T any] struct {
 	mu      sync.Mutex
 	said    T
 	isKnown bool
@@ -44,8 +46,8 @@ type saidLast[T any] struct {
 
 // publication is what a platform said of a publication last.
 type publication struct {
-	privacy     saidLast[platform.Privacy]
-	newsletters saidLast[platform.Newsletters]
+	privacy     lastAnswer[platform.Privacy]
+	newsletters lastAnswer[platform.Newsletters]
 }
 
 // Publications are what platforms said of their publications, by site. They may outlive a configuration, so that a reload while
@@ -70,25 +72,31 @@ func (p *Publications) of(site string, secret []byte) *publication {
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %x", site, secret))
 	said, ok := p.known.Get(key)
 	if !ok {
-		said = &publication{newsletters: saidLast[platform.Newsletters]{isKnown: true}} // none, until a platform says others
+		said = &publication{newsletters: lastAnswer[platform.Newsletters]{isKnown: true}} // none, until a platform says others
 	}
 	p.known.Put(key, said, time.Now())
 	return said
 }
 
-func (p *saidLast[T]) now() (said T, isFresh bool) {
+func (p *lastAnswer[T]) now() (said T, isFresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said, p.isKnown && time.Now().Before(p.until)
 }
 
+func (p *lastAnswer[T]) last() (said T, isKnown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said, p.isKnown
+}
+
 // find asks once for all who wait.
-func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, error)) (last T, err error) {
+func (p *lastAnswer[T]) find(ctx context.Context, ask func(context.Context) (T, error)) (last T, err error) {
 	if said, isFresh := p.now(); isFresh {
 		return said, nil
 	}
 	response := p.asking.DoChan("", func() (any, error) {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), saidTimeout)
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
 		said, err := ask(asking)
 		p.mu.Lock()
@@ -98,13 +106,22 @@ func (p *saidLast[T]) find(ctx context.Context, ask func(context.Context) (T, er
 		} else if !p.isKnown {
 			return nil, err
 		}
-		p.until = time.Now().Add(SaidTTL)
+		p.until = time.Now().Add(AnswerTTL)
 		return nil, nil
 	})
+	said, isKnown := p.last()
+	var late <-chan time.Time
+	if isKnown {
+		timer := time.NewTimer(answerWait)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case asked := <-response:
 		said, _ := p.now()
 		return said, asked.Err
+	case <-late:
+		return said, nil
 	case <-ctx.Done():
 		return last, ctx.Err()
 	}

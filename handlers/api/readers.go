@@ -41,6 +41,10 @@ const maxMails = 32
 // errReaderUnknown means that the platform does not say whose a session is.
 var errReaderUnknown = Unavailable("%s could not be asked who you are. Try again in a moment.", readerRetry)
 
+// pressTimeout is how long somebody who has pressed a button waits until the platform says who they are: what they want is
+// kept or refused within 3 seconds. A small Ghost that was just started takes up to 2. What it says later is remembered.
+const pressTimeout = 2 * time.Second
+
 // readerRetry is when a reader whom the platform does not know yet is to ask again.
 const readerRetry = 5 * time.Second
 
@@ -60,7 +64,9 @@ func (s *Readers) Reader(ctx context.Context, r *http.Request, address netip.Add
 	if _, hasEnded := s.ended.Get(key); hasEnded { // a browser sends it with each page
 		return platform.Reader{}, nil
 	}
-	reader, err := s.sessions.find(ctx, key, address, func(ctx context.Context) (platform.Reader, error) {
+	asking, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	reader, err := s.sessions.find(asking, key, address, func(ctx context.Context) (platform.Reader, error) {
 		reader, err := s.platform.Reader(ctx, session)
 		if err == nil && reader.UUID == "" {
 			err = errNobody
@@ -104,12 +110,14 @@ func (s *Readers) Newsletters(ctx context.Context) platform.Newsletters {
 	return all
 }
 
-// LeaveNewsletters takes the member who sends a request off all newsletters. Errors are those of [FailureOf].
+// LeaveNewsletters takes the member who sends a request off all newsletters. Errors: platform.ErrNewslettersStay, and others
+// of [FailureOf].
 func (s *Readers) LeaveNewsletters(ctx context.Context, r *http.Request) error {
-	if err := s.platform.LeaveNewsletters(ctx, s.platform.ReaderSession(r.Header.Get("Cookie"))); err != nil {
-		return errReaderUnknown.For(s.title).Because(err)
+	err := s.platform.LeaveNewsletters(ctx, s.platform.ReaderSession(r.Header.Get("Cookie")))
+	if err != nil && !errors.Is(err, platform.ErrNewslettersStay) {
+		err = errReaderUnknown.For(s.title).Because(err)
 	}
-	return nil
+	return err
 }
 
 // LinkPage is that of [platform.ReaderHost].

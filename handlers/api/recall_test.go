@@ -27,7 +27,8 @@ func TestAuthorizeQueued(t *testing.T) {
 		want   error
 	}{
 		{name: "known 9 minutes ago", before: func(*Staff, *platformtest.Platform, func(string) error) { time.Sleep(9 * time.Minute) }},
-		{name: "it hangs", hangs: true, takes: recallTimeout, before: func(*Staff, *platformtest.Platform, func(string) error) { time.Sleep(time.Minute) }},
+		{name: "it hangs", hangs: true, takes: pressTimeout, before: func(*Staff, *platformtest.Platform, func(string) error) { time.Sleep(time.Minute) }},
+		{name: "it hangs, and never knew", cookie: "administrator", hangs: true, takes: pressTimeout, want: ErrStaffUnknown},
 		{name: "known 10 minutes ago", before: func(*Staff, *platformtest.Platform, func(string) error) { time.Sleep(10 * time.Minute) }, want: ErrStaffUnknown},
 		{name: "never known", cookie: "administrator", want: ErrStaffUnknown},
 		{name: "without a session", cookie: "-", want: ErrNotStaff},

@@ -61,6 +61,9 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 			whose, err = question(ctx)
 			return err
 		})
+		if err == nil { // also for who did not wait for it, and asks again
+			s.known.Put(key, whose, began)
+		}
 		return whose, err
 	})
 	var whose T
@@ -73,7 +76,6 @@ func (s *sessions[T]) find(ctx context.Context, key [sha256.Size]byte, address n
 	case <-ctx.Done():
 		return whose, ctx.Err()
 	}
-	s.known.Put(key, whose, began)
 	return whose, nil
 }
 

@@ -36,9 +36,6 @@ const (
 	// recallTTL is how long what the platform said of a session may stand in for a platform that
 	// does not answer.
 	recallTTL = 10 * time.Minute
-
-	// recallTimeout is how long the platform is given then to answer after all. Somebody waits.
-	recallTimeout = 4 * time.Second
 )
 
 // NewStaff makes the Staff of a site that authenticates against a platform, which has a
@@ -119,6 +116,13 @@ func (s *Staff) Authorize(ctx context.Context, r *http.Request, address netip.Ad
 	return visitor, member, err
 }
 
+// authorizePress is Authorize for somebody who has pressed a button.
+func (s *Staff) authorizePress(ctx context.Context, r *http.Request, address netip.Addr, may Permission) (platform.Visitor, platform.StaffMember, error) {
+	asking, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	return s.Authorize(asking, r, address, may)
+}
+
 // AuthorizeQueued is Authorize for what is kept here and brought to the platform later. The
 // platform is asked anew, which also tells whether it answers. While it does not, what it said of the same session in the last 10 minutes stands in,
 // and the visitor IsRecalled. Once it says no, that is forgotten.
@@ -129,9 +133,9 @@ func (s *Staff) AuthorizeQueued(ctx context.Context, r *http.Request, address ne
 func (s *Staff) authorizeQueued(ctx context.Context, r *http.Request, address netip.Addr, may Permission, isAnew bool) (platform.Visitor, platform.StaffMember, error) {
 	known, isKnown := s.confirmed.Get(s.sessionKey(r.Header.Get("Cookie")))
 	if !isKnown {
-		return s.Authorize(ctx, r, address, may)
+		return s.authorizePress(ctx, r, address, may)
 	}
-	asking, cancel := context.WithTimeout(ctx, recallTimeout)
+	asking, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
 	visitor, member, err := s.identify(asking, r, address, isAnew)
 	isLate := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -163,10 +167,13 @@ func (s *Staff) Admit(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, address netip.Addr, needs Admission,
 ) (visitor platform.Visitor, member platform.StaffMember, err error) {
 	authorize := func(isAnew bool) error {
-		if needs.IsQueued {
+		switch {
+		case needs.IsQueued:
 			visitor, member, err = s.authorizeQueued(ctx, r, address, needs.May, isAnew)
-		} else {
+		case r.Method == http.MethodGet || r.Method == http.MethodHead:
 			visitor, member, err = s.Authorize(ctx, r, address, needs.May)
+		default:
+			visitor, member, err = s.authorizePress(ctx, r, address, needs.May)
 		}
 		return err
 	}

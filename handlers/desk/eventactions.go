@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -25,49 +26,61 @@ var eventQuestions = map[string]eventQuestion{
 	"unpublish": {Title: "Unpublish", Text: "Readers do not find it any more. Its post becomes a draft in %s, and keeps its text.", Button: "Unpublish the event"},
 	"cancel":    {Title: "Cancel", Text: "Its page stays where it is, and says that the event is cancelled. Nobody can register any more.", Button: "Cancel the event"},
 	"delete":    {Title: "Delete", Text: "The event is removed here. Its post, if it has one, stays in %s as a draft, with its text and without the event's data.", Button: "Delete the event"},
-	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
+	"duplicate": {Title: "Duplicate", Text: "A new draft gets what this event has, without its slug, on another date. This event stays as it is. The new one gets a post of its own.", Button: "Duplicate the event", IsSafe: true},
 }
 
 // ask shows the question before something is done.
 func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	question, ok := eventQuestions[do]
-	if !ok {
+	if !ok && do != publishSeries {
 		return nil, errNoQuestion
 	}
 	e, err := r.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	if do == publishSeries {
+		return r.askSeries(ctx, e, r.eventDone(id))
+	}
 	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
 	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
 	if do == "duplicate" {
-		question.Copy = &eventCopy{Once: rand.Text(), Most: events.MaxCopies}
-		if w := e.When(); !w.Start.IsZero() {
-			question.Copy.Date = w.Start.AddDate(0, 0, 7).Format(time.DateOnly)
-		}
+		question.Copy = copyOf(e)
 	}
-	if do == "delete" {
-		if question.Lost, err = r.lostWith(ctx, e.ID); err != nil {
-			return nil, err
-		}
+	if question.Guests, err = r.guestsAsked(ctx, e, do); err != nil {
+		return nil, err
 	}
 	return eventsPage{Question: &question}, nil
 }
 
-// lostWith says how many registrations are deleted with an event, "" for none.
-func (r *eventsView) lostWith(ctx context.Context, id string) (string, error) {
+// guestsAsked says how many are registered for an event, and what they learn if something is done to it, "" for nothing.
+func (r *eventsView) guestsAsked(ctx context.Context, e events.Event, do string) (string, error) {
+	if learn, ok := guestsLearn[do]; ok {
+		n, err := r.registered(ctx, e)
+		if n == 0 {
+			return "", err
+		}
+		return guestsOf(n, "is registered", "are registered") + learn, err
+	}
+	if do != "delete" {
+		return "", nil
+	}
 	guests, err := r.guests()
 	if err != nil {
 		return "", err
 	}
-	of, err := guests.Tally(ctx, r.site.Name, id)
+	of, err := guests.Tally(ctx, r.site.Name, e.ID)
 	switch {
 	case err != nil:
 		return "", r.explain(err)
 	case of.Registered+of.Cancelled == 0:
 		return "", nil
 	}
-	return fmt.Sprintf("%d registered and %d cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it.", of.Registered, of.Cancelled), nil
+	said := fmt.Sprintf("%d registered and %d cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it.", of.Registered, of.Cancelled)
+	if of.Registered > 0 {
+		said += " Nobody gets a mail: tell them."
+	}
+	return said, nil
 }
 
 // retype shows the editor with another type, and what was typed.
@@ -118,6 +131,7 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	if r.visitor.IsRecalled && do == "save" && e.Status == events.Draft { // which is for this store alone
 		return nil, api.ErrStaffUnknown.For(r.site.Kind.Title)
 	}
+	before := e
 	draft := events.Edit{Theme: r.theme, Type: of.typeKey, Values: of.values}
 	shown := input{event: e, typeKey: of.typeKey, values: of.values, once: of.once}
 	if of.id == "" {
@@ -146,9 +160,28 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	case do == "write" && e.Post.ID != "" && e.Post.Edit != "":
 		return adminPath(e.Post.Edit), nil
 	default:
+		if do == "save" && e.Status == events.Published && hasMoved(before, e) {
+			n, err := r.registered(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 {
+				do = "move"
+			}
+		}
 		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)
+}
+
+// hasMoved reports whether an event is at another time or place than it was.
+func hasMoved(before, now events.Event) bool {
+	for _, key := range []string{"event_date", "event_time_start", "event_time_end", "event_date_end", "event_time_zone", "location", "platform_url"} {
+		if !reflect.DeepEqual(before.Values[key], now.Values[key]) {
+			return true
+		}
+	}
+	return false
 }
 
 // done shows an event to which something was done. That is another request, unless the platform
@@ -157,7 +190,11 @@ func (r *eventsView) done(ctx context.Context, e events.Event, do string) (any, 
 	if !r.visitor.IsRecalled {
 		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
 	}
-	said := &notice{Text: strings.ReplaceAll("%s does not answer. What you did is kept here, and sent to %s as soon as it responds.", "%s", r.site.Kind.Title)}
+	said, err := r.toldOf(ctx, e, do)
+	if err != nil {
+		return nil, err
+	}
+	said.Text = strings.ReplaceAll("%s does not answer. What you did is kept here, and sent to %s as soon as it responds. ", "%s", r.site.Kind.Title) + said.Text
 	return r.editor(ctx, input{event: e, typeKey: e.Type, values: e.Values, notice: said, isSaved: true})
 }
 
@@ -203,8 +240,16 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	case "duplicate":
 		return r.duplicate(ctx, id)
 	case "delete":
+		var places []*shownPlaces
+		if places, err = r.places(ctx, events.Event{ID: id}); err != nil {
+			return nil, err
+		}
 		if err = r.events.Delete(ctx, site, id, revision); err == nil {
-			return redirection(url.Values{"done": {do}}.Encode()), nil
+			query := url.Values{"done": {do}}
+			if places[0] != nil {
+				query.Set("registered", strconv.Itoa(places[0].Registered))
+			}
+			return redirection(query.Encode()), nil
 		}
 	}
 	if err == nil {
@@ -224,12 +269,12 @@ func (r *eventsView) duplicate(ctx context.Context, id string) (any, error) {
 		}
 		return redirection(url.Values{"event": {e.ID}, "done": {"duplicate"}}.Encode()), nil
 	}
-	made, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Until: form.Get("until"), Key: key})
+	made, skipped, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Every: events.Rule(clip.Text(form.Get("every"), maxField)), Until: form.Get("until"), Key: key})
 	switch {
 	case err != nil:
 		return r.unchanged(ctx, id, err)
-	case len(made) > 1:
-		return redirection(url.Values{"view": {string(events.Drafts)}, "done": {"copies"}}.Encode()), nil
+	case form.Get("until") != "":
+		return redirection(url.Values{"series": {id}, "view": {allTab}, "done": {"copies"}, "made": {strconv.Itoa(len(made))}, "skipped": {strconv.Itoa(len(skipped))}}.Encode()), nil
 	}
 	return redirection(url.Values{"event": {made[0].ID}, "done": {"copy"}}.Encode()), nil
 }

@@ -58,6 +58,17 @@ func TestDatesOfEvents(t *testing.T) {
 	}
 }
 
+// Times on pages that are not about one event are in the time zone of the site; a new event's are too.
+func TestTimesOfTheDesk(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	for _, address := range []string{"curation", "themes", "sync", "integrations", "event-settings", "events?new="} {
+		if got := zoneOf(h.get(address, "Owner")); got != "Europe/Berlin" {
+			t.Errorf("%s: times are in %q, want Europe/Berlin", address, got)
+		}
+	}
+}
+
 // While the platform does not say its time zone, the list is in UTC, and says so.
 func TestDatesWithoutTheZone(t *testing.T) {
 	h := newHarness(t)

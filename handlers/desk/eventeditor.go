@@ -41,6 +41,11 @@ func (r *eventsView) edit(ctx context.Context, id, typeKey string) (any, error) 
 		e = current[0]
 	}
 	in := input{event: e, typeKey: e.Type, values: e.Values, notice: r.eventDone(id), isSaved: true}
+	if in.notice != nil {
+		if in.notice, err = r.toldOf(ctx, e, r.request.URL.Query().Get("done")); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := r.declared.Type(typeKey); ok && typeKey != e.Type {
 		in.typeKey, in.isSaved = typeKey, false
 	}
@@ -67,10 +72,12 @@ func (r *eventsView) editNew(ctx context.Context, typeKey string) (any, error) {
 // editor shows the editor.
 func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	e := in.event
-	r.zone = e.When().Zone()
+	if e.ID != "" { // else the site's
+		r.zone = e.When().Zone()
+	}
 	shown := &eventEditor{
 		ID: e.ID, Name: nameOf(in.values), Theme: r.theme, Type: in.typeKey, Revision: e.Revision, Status: string(e.Status), Platform: r.site.Kind.Title,
-		Pending: pendingOf(e), Post: postOf(e), Card: string(e.Post.Card), Conflict: in.conflict, IsSaved: in.isSaved,
+		Pending: r.pendingOf(e), Post: postOf(e), Card: string(e.Post.Card), Conflict: in.conflict, IsSaved: in.isSaved,
 	}
 	shown.Owner = r.owner()
 	if e.ID == "" {
@@ -108,16 +115,16 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	}
 	of := fieldsOf{t, in.values, in.problems, r.site.Events.Host.PostLimits(), settings.ImageSize, r.picture}
 	shown.Fields = of.list()
-	shown.Groups = groupsOf(shown.Fields, t)
-	if in.conflict == nil && len(in.problems) == 0 && len(shown.Groups) > 0 {
-		shown.Groups[0].Fields[0].IsFirst = true
+	shown.Columns = columnsOf(shown.Fields, t)
+	if in.conflict == nil && len(in.problems) == 0 && len(shown.Columns) > 0 {
+		shown.Columns[0].Groups[0].Lines[0][0].IsFirst = true
 	}
 	shown.PostTitle = clip.Text(t.PostTemplate, maxLabel)
 	for _, p := range in.problems {
 		if i := slices.IndexFunc(shown.Fields, func(f eventField) bool { return f.Key == p.Field }); i >= 0 {
 			shown.Problems = append(shown.Problems, shown.Fields[i])
 		} else {
-			shown.Others = append(shown.Others, clip.Text(p.Message, maxMessage))
+			shown.Others = append(shown.Others, clipped(p))
 		}
 	}
 	kept, err := json.Marshal(keptOf(in.values, t))
@@ -136,6 +143,13 @@ func (r *eventsView) addKept(ctx context.Context, shown *eventEditor, e events.E
 	places, err := r.places(ctx, e)
 	if err != nil {
 		return err
+	}
+	series, err := r.events.List(ctx, r.site.Name, events.Query{Series: e.ID, Most: 1})
+	if err != nil {
+		return away(err)
+	}
+	if series.Total > 1 {
+		shown.Series = series.Total
 	}
 	entries, err := r.events.History(ctx, r.site.Name, e.ID)
 	if err != nil {

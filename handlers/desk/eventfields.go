@@ -66,9 +66,12 @@ type cropping struct {
 // DescribedBy lists what a screen reader reads out with the input.
 func (f eventField) DescribedBy() string {
 	var ids []string
-	for i, text := range []string{f.Help, f.Hint, f.Problem} {
-		if text != "" {
-			ids = append(ids, f.ID+[]string{"-help", "-hint", "-problem"}[i])
+	for _, note := range []struct {
+		name    string
+		isThere bool
+	}{{"-help", f.Help != ""}, {"-hint", f.Hint != ""}, {"-most", f.Most > 0}, {"-problem", f.Problem != ""}} {
+		if note.isThere {
+			ids = append(ids, f.ID+note.name)
 		}
 	}
 	return strings.Join(ids, " ")
@@ -88,52 +91,80 @@ type fieldsOf struct {
 	picture   func(address string) string
 }
 
-// fieldGroup is a group of fields in the editor.
+// fieldColumn is a column of the editor, on a page that is wide enough for two.
+type fieldColumn struct {
+	Place  string // left, right, or both for what is below them
+	Groups []fieldGroup
+}
+
+// fieldGroup is a group of fields in the editor. Those of a line stand beside each other where there is room.
 type fieldGroup struct {
-	Title  string
-	Fields []eventField
+	Title string
+	Lines [][]eventField
 }
 
-// otherFields is the group of fields that are in no other: those of the theme's own.
-const otherFields = "More"
-
-// groups are those of standard fields, in the order of the editor.
-var groups = []struct {
-	title string
-	keys  []string
+// columns are the places of standard fields, in the order of the editor: that of the page, of reading and of the Tab key.
+var columns = []struct {
+	place  string
+	groups []placedGroup
 }{
-	{"What", []string{"name", "description"}},
-	{"When", []string{"event_date", "event_time_start", "event_time_end", "event_date_end", "event_time_zone"}},
-	{"Where", []string{"location", "platform_url"}},
-	{"Who", []string{"access", "max_attendees", "registration_deadline", "deadline_time_end", "rsvp_labels"}},
-	{"Picture", []string{"feature_image", "feature_image_alt"}},
-	{otherFields, []string{"slug"}},
+	{"left", []placedGroup{
+		{"What", [][]string{{"name"}, {"description"}}},
+		{"When", [][]string{{"event_date", "event_time_start", "event_time_end", "event_date_end", "event_time_zone"}}},
+		{"Where", [][]string{{"location"}, {"platform_url"}}},
+	}},
+	{"right", []placedGroup{
+		{"Who", [][]string{{"access", "max_attendees"}, {"registration_deadline", "deadline_time_end"}, {"rsvp_labels"}}},
+		{"Picture", [][]string{{"feature_image"}, {"feature_image_alt"}}},
+	}},
+	{"both", []placedGroup{{"More", [][]string{{"slug"}}}}}, // and the theme's own, of which there may be many
 }
 
-// groupsOf puts fields into groups, of which those without fields are left out. A custom field may
-// have the key of a standard one.
-func groupsOf(fields []eventField, t *events.Type) (list []fieldGroup) {
-	for _, g := range groups {
-		group := fieldGroup{Title: g.title}
-		isOwn := func(f eventField) bool {
-			standard, ok := events.StandardField(f.Key)
-			return !ok || !t.Has(standard)
-		}
-		for _, key := range g.keys {
-			if i := slices.IndexFunc(fields, func(f eventField) bool { return f.Key == key && !isOwn(f) }); i >= 0 {
-				group.Fields = append(group.Fields, fields[i])
+type placedGroup struct {
+	title string
+	lines [][]string
+}
+
+// columnsOf puts fields into columns. Columns and groups without fields are left out. A custom field may have the
+// key of a standard one.
+func columnsOf(fields []eventField, t *events.Type) (list []fieldColumn) {
+	isOwn := func(f eventField) bool {
+		standard, ok := events.StandardField(f.Key)
+		return !ok || !t.Has(standard)
+	}
+	for _, c := range columns {
+		column := fieldColumn{Place: c.place}
+		for _, g := range c.groups {
+			group := fieldGroup{Title: g.title}
+			for _, keys := range g.lines {
+				var line []eventField
+				for _, key := range keys {
+					if i := slices.IndexFunc(fields, func(f eventField) bool { return f.Key == key && !isOwn(f) }); i >= 0 {
+						line = append(line, fields[i])
+					}
+				}
+				group.add(line)
+			}
+			for _, f := range fields {
+				if c.place == "both" && isOwn(f) {
+					group.add([]eventField{f})
+				}
+			}
+			if len(group.Lines) > 0 {
+				column.Groups = append(column.Groups, group)
 			}
 		}
-		for _, f := range fields {
-			if g.title == otherFields && isOwn(f) {
-				group.Fields = append(group.Fields, f)
-			}
-		}
-		if len(group.Fields) > 0 {
-			list = append(list, group)
+		if len(column.Groups) > 0 {
+			list = append(list, column)
 		}
 	}
 	return list
+}
+
+func (g *fieldGroup) add(line []eventField) {
+	if len(line) > 0 {
+		g.Lines = append(g.Lines, line)
+	}
 }
 
 // list is in the order of the editor: standard fields, then the theme's own.

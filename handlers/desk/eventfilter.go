@@ -38,7 +38,10 @@ const maxMonths = 240
 
 // filterOf reads a filter. Words are looked for on all tabs, until one of them is chosen.
 func filterOf(query url.Values, now time.Time) eventFilter {
-	f := eventFilter{View: query.Get("view"), From: query.Get("from"), Type: clip.Text(query.Get("type"), maxLabel), Month: query.Get("month"), Query: clip.Text(query.Get("q"), maxTitle)}
+	f := eventFilter{View: query.Get("view"), Series: query.Get("series"), From: query.Get("from"), Type: clip.Text(query.Get("type"), maxLabel), Month: query.Get("month"), Query: clip.Text(query.Get("q"), maxTitle)}
+	if !events.IsID(f.Series) {
+		f.Series = ""
+	}
 	if !isTab(f.From) {
 		f.From = string(events.Upcoming)
 	}
@@ -66,7 +69,7 @@ func isTab(name string) bool {
 
 // query is what the store is asked for.
 func (f eventFilter) query(zone *time.Location) events.Query {
-	q := events.Query{Text: f.Query, Type: f.Type, Most: maxListedEvents, IsLatestFirst: f.View == allTab}
+	q := events.Query{Text: f.Query, Series: f.Series, Type: f.Type, Most: maxListedEvents, IsLatestFirst: f.View == allTab}
 	if f.View != allTab && f.View != monthTab {
 		q.View = events.View(f.View)
 	}
@@ -79,7 +82,7 @@ func (f eventFilter) query(zone *time.Location) events.Query {
 // address is that of the list with a filter, and of the page behind some event.
 func (f eventFilter) address(after string) string {
 	query := url.Values{"view": {f.View}}
-	for name, value := range map[string]string{"q": f.Query, "type": f.Type, "month": f.Month, "after": after} {
+	for name, value := range map[string]string{"q": f.Query, "type": f.Type, "month": f.Month, "series": f.Series, "after": after} {
 		if value != "" {
 			query.Set(name, value)
 		}

@@ -24,6 +24,10 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 	if err := r.narrow(ctx, shown, filter, zone); err != nil {
 		return nil, err
 	}
+	var err error
+	if shown.Series, err = r.series(ctx, filter.Series); err != nil {
+		return nil, err
+	}
 	if filter.View == monthTab {
 		return eventsPage{List: shown, Notice: r.eventDone("")}, r.month(ctx, shown, zone)
 	}
@@ -52,7 +56,7 @@ func (r *eventsView) list(ctx context.Context) (any, error) {
 
 // listed shows an event whose date is in a time zone.
 func (r *eventsView) listed(e events.Event, zone *time.Location) listedEvent {
-	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e), Type: r.labelOf(e.Type), Status: string(e.Status), Post: postOf(e), Pending: pendingOf(e)}
+	shown := listedEvent{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e), Type: r.labelOf(e.Type), Status: string(e.Status), Post: postOf(e), Pending: r.pendingOf(e)}
 	if shown.When == "" {
 		shown.When = "No date"
 	}
@@ -66,7 +70,7 @@ func (r *eventsView) listed(e events.Event, zone *time.Location) listedEvent {
 	shown.View, shown.Preview, shown.Text = r.addressesOf(e)
 	shown.PublishAt = e.Post.PublishAt
 	if missing := r.missing(e); shown.Post == "out" && len(missing) > 0 {
-		shown.Missing = missing[0]
+		shown.Missing = missing[0].Message
 	}
 	return shown
 }

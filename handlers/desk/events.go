@@ -27,7 +27,7 @@ func showEvents(ctx context.Context, v *view) (any, error) {
 // post later if need be. Whether one that is saved is published, save knows.
 func isPublishing(form url.Values) bool {
 	switch form.Get("do") {
-	case "publish", "unpublish", "cancel", "save", "card":
+	case "publish", "unpublish", "cancel", "save", "card", publishSeries:
 		return true
 	}
 	return false
@@ -48,6 +48,8 @@ func changeEvents(ctx context.Context, v *view) (any, error) {
 		return ev.retype(ctx)
 	case "save", "publish", "write":
 		return ev.save(ctx, do)
+	case publishSeries:
+		return ev.publishSeries(ctx, v.request.PostForm.Get("event"))
 	case "unpublish", "cancel", "delete", "duplicate", "card":
 		return ev.change(ctx, do)
 	}

@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
@@ -136,15 +138,15 @@ func TestFieldsOfEditor(t *testing.T) {
 		end      = "End date: input type=date f.event_date_end (Leave it empty for an end after midnight: an end time before the start time is on the next day.)"
 	)
 	for target, want := range map[string][]string{
-		"events?new=meetup": {"Name: input type=text f.name data-most=255", "Date" + required + " input type=date f.event_date", end},
+		"events?new=meetup": {"Name: input type=text f.name data-most=255 (255 characters at most.)", "Date" + required + " input type=date f.event_date", end},
 		"events?new=": {
-			"Name" + required + " input type=text f.name data-most=255 data-advised=60 (Recommended: 60 characters at most.)",
-			"Description: textarea f.description data-most=300 (Shown in lists of posts and in search results.)",
+			"Name" + required + " input type=text f.name data-most=255 data-advised=60 (Recommended: 60 characters at most.) (255 characters at most.)",
+			"Description: textarea f.description data-most=300 (Shown in lists of posts and in search results.) (300 characters at most.)",
 			"Date: input type=date f.event_date",
 			"Start time: input type=time f.event_time_start",
 			"End time: input type=time f.event_time_end",
 			end,
-			"Time zone: input type=text f.event_time_zone value=Europe/Berlin list=zones (An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.)",
+			"Time zone: input type=text f.event_time_zone value=Europe/Berlin (Of all times here, such as Europe/Berlin. Left empty, they are in UTC.)",
 			"Location: input type=text f.location",
 			"Online event link: input type=url f.platform_url (Readers see it on the page only where everybody may register.)",
 			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",
@@ -153,10 +155,10 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Deadline time: input type=time f.deadline_time_end (Without a time, registration ends with the day.)",
 			"Labels for registrants: textarea f.rsvp_labels (For the members who register.)",
 			"Featured image: input type=url f.feature_image (Recommended: 1600px wide, 900px tall, 16:9 aspect ratio.)",
-			"Alt text of the image: input type=text f.feature_image_alt data-most=191 (What the picture shows, for readers who do not see it.)",
-			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.)",
-			"Motto: input type=text f.motto data-most=20 (One line.) (Recommended: text of the form [A-Z].*.)",
-			"Menu" + required + " textarea f.menu data-most=200",
+			"Alt text of the image: input type=text f.feature_image_alt data-most=191 (What the picture shows, for readers who do not see it.) (191 characters at most.)",
+			"URL slug: input type=text f.slug data-most=185 (The end of the page's address. Left empty, it is made from the name.) (185 characters at most.)",
+			"Motto: input type=text f.motto data-most=20 (One line.) (Recommended: text of the form [A-Z].*.) (20 characters at most.)",
+			"Menu" + required + " textarea f.menu data-most=200 (200 characters at most.)",
 			"Seats: input type=number f.seats min=1 max=10 (A number from 1 to 10.)",
 			"Dress: select f.dress [Not chosen casual formal]",
 			"Page: input type=url f.page",
@@ -240,9 +242,9 @@ func TestProblemsInEditor(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"Name * , required to publish: input type=text f.name aria-invalid=true data-most=255 data-advised=60 (Recommended: 60 characters at most.) (Name is required.)",
+		"Name * , required to publish: input type=text f.name aria-invalid=true data-most=255 data-advised=60 (Recommended: 60 characters at most.) (255 characters at most.) (Name is required.)",
 		"Date: input type=text f.event_date value=2026-02-30 aria-invalid=true (Date must be a date that exists, such as 2026-05-31.)",
-		"Menu * , required to publish: textarea f.menu aria-invalid=true data-most=200 (Menu is required.)",
+		"Menu * , required to publish: textarea f.menu aria-invalid=true data-most=200 (200 characters at most.) (Menu is required.)",
 		"Seats: input type=number f.seats value=11 min=1 max=10 aria-invalid=true (A number from 1 to 10.) (Seats must be 10 or less.)",
 		"Dress: select f.dress aria-invalid=true [Not chosen casual formal none (not offered any more)] (Dress must be one of its options.)",
 	}, wrong); diff != "" {
@@ -273,8 +275,9 @@ func TestStepsOfEvent(t *testing.T) {
 			"The event is cancelled. Its page stays, and says so.", "cancelled",
 		},
 		"duplicate": {
-			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date, which is in its name. This event stays as it is. The new one gets a post of its own. " +
-				"Date of the copy Every week until Leave it empty for one copy. Otherwise there is a draft for each week up to this date, 52 at most. Duplicate the event Leave it as it is",
+			"Duplicate Party ? A new draft gets what this event has, without its slug, on another date. This event stays as it is. The new one gets a post of its own. " +
+				"Date of the copy How often Every week Every second week Until Leave it empty for one copy. Otherwise there is a draft for each such day up to this date, 52 at most. " +
+				"They are a series with this event, and can be published together. Duplicate the event Leave it as it is",
 			"This is the copy, a draft without slug and date.", "published",
 		},
 		"delete": {
@@ -432,7 +435,7 @@ func TestEventWithoutType(t *testing.T) {
 			t.Errorf("without %q: %s", want, got)
 		}
 	}
-	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 17 || got[0] != "Name: input type=text f.name value=Party data-most=255" {
+	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 17 || got[0] != "Name: input type=text f.name value=Party data-most=255 (255 characters at most.)" {
 		t.Errorf("as another type: %q", got)
 	}
 	h.Ghost.Do(func() {
@@ -507,6 +510,31 @@ func TestEventsAway(t *testing.T) {
 	}
 	if got := h.post("events", "Editor", "do", "save", "type", "gone", "kept", "{}"); got.Status != http.StatusConflict {
 		t.Errorf("a type that is gone: %d %s", got.Status, got.Text)
+	}
+}
+
+// An event is being sent until that takes too long or has failed, or Ghost is known not to respond.
+func TestEventOnItsWay(t *testing.T) {
+	const sending, kept = "Being sent to the site.", "Kept here, and sent to the site as soon as it responds, since "
+	for name, test := range map[string]struct {
+		ago      time.Duration
+		attempts int
+		want     string
+	}{
+		"a moment ago":  {time.Second, 0, sending},
+		"long ago":      {time.Minute, 0, kept},
+		"it has failed": {time.Second, 1, kept},
+	} {
+		h := newHarness(t)
+		h.declareEvents()
+		e := h.publish(map[string]any{"name": "Party", "menu": "Cake"})
+		dbtest.Exec(t, h.DB, `INSERT INTO work (site, kind, key, title, revision, since, due_at, attempts, reason, holder, leased_until) VALUES ('daily', 'events', $1, '', 1, $2, $3, $4, '', '', 0)`,
+			e.ID, time.Now().Add(-test.ago).UnixMilli(), time.Now().Add(time.Hour).UnixMilli(), test.attempts)
+		for _, page := range []string{"events", "events?event=" + e.ID} {
+			if got := h.get(page, "Editor").Text; !strings.Contains(got, test.want) {
+				t.Errorf("%s: %s says %q, want %q in it", name, page, got, test.want)
+			}
+		}
 	}
 }
 

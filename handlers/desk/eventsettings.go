@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -17,21 +19,83 @@ import (
 type eventSettings struct {
 	Notice   *notice
 	Texts    []eventField // the size of pictures, and the name of the calendar
-	Messages []eventField
+	Messages []eventMessage
+	Language string // of the publication
 	Problems []eventField
 	Calendar string // to which readers subscribe, "" for none
 	Before   string // the settings that the form was made of, as JSON
 }
 
-// messagingStates are what readers can be told of an event, with who is told.
-var messagingStates = []struct{ name, label, shownTo string }{
-	{"can_register", "Can register", "an eligible member who has not registered"},
-	{"login_required_free", "Login required, free event", "a guest on a free event"},
-	{"login_required_paid", "Login required, paid event", "a guest on a paid event"},
-	{"upgrade_required", "Upgrade required", "a free member on a paid event"},
-	{"registered", "Registered", "a member who has registered"},
-	{"registration_closed", "Registration closed", "everybody after the registration deadline"},
-	{"event_passed", "Event passed", "everybody after the event ends"},
+// eventMessage is the text of a messaging state, and what readers see with it.
+type eventMessage struct {
+	eventField
+
+	Seen []seenMessage
+}
+
+// seenMessage is what the block on an event's page shows a reader.
+type seenMessage struct {
+	When          string // "" for always
+	First         string // ours, which comes before the text that staff write
+	Default       string // ours, in its place while there is none
+	Email, Button string // labels of what readers type into and press, "" for none
+	IsRegistered  bool
+}
+
+// Text is what the block shows with what staff have written, which is cut here.
+func (s seenMessage) Text(written string) string {
+	written = cmp.Or(clip.Text(strings.TrimSpace(written), maxMessage), s.Default)
+	if s.First != "" && written != "" {
+		return s.First + "\n" + written
+	}
+	return s.First + written
+}
+
+// messagingStates are what readers can be told of an event (docs/registration.md#states).
+var messagingStates = []struct {
+	name        messaging.State
+	label, help string
+}{
+	{
+		messaging.CanRegister, "Can register",
+		"For a member who may register. Newsletters and readers without JavaScript have it too, as the link to the event's page.",
+	},
+	{messaging.LoginRequiredFree, "Login required, free event", "For a guest, where anyone or each member may register."},
+	{messaging.LoginRequiredPaid, "Login required, paid event", "For a guest, where paying members may register."},
+	{messaging.UpgradeRequired, "Upgrade required", "For a member who does not pay, where paying members may register."},
+	{messaging.Registered, "Registered", "For readers who are registered, also after the deadline."},
+	{
+		messaging.RegistrationClosed, "Registration closed",
+		"For readers who are not registered, after the deadline or once all places are taken. Of a full event our own words come first, and so do those for readers who were registered for a cancelled one.",
+	},
+	{messaging.EventPassed, "Event passed", "For everybody, once the event is over."},
+}
+
+// seenIn is what readers see in a state, in the publication's language.
+func seenIn(state messaging.State, language string) []seenMessage {
+	words := messaging.LabelsOf(language)
+	seen := seenMessage{Default: messaging.Message(language, state, ""), IsRegistered: state == messaging.Registered}
+	switch state {
+	case messaging.CanRegister:
+		seen.Button = words.Register
+	case messaging.LoginRequiredFree:
+		seen.Email, seen.Button = words.Email, words.Register
+	case messaging.LoginRequiredPaid:
+		seen.Email, seen.Button = words.Email, words.SignIn
+	case messaging.UpgradeRequired:
+		seen.Button = words.Plans
+	case messaging.Registered:
+		seen.Button = words.Cancel
+	case messaging.RegistrationClosed:
+		seen.When = "After the deadline"
+		return []seenMessage{
+			seen,
+			{When: "All places are taken", First: messaging.Message(language, state, messaging.IsFull)},
+			{When: "Was registered, and the event is cancelled", First: messaging.WereRegistered(language)},
+		}
+	case messaging.EventPassed:
+	}
+	return []seenMessage{seen}
 }
 
 const (
@@ -64,8 +128,9 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 		Messages: make(map[string]string),
 	}
 	for _, state := range messagingStates {
-		if text := formText(form, state.name); strings.TrimSpace(text) != "" {
-			settings.Messages[state.name] = text
+		name := string(state.name)
+		if text := formText(form, name); strings.TrimSpace(text) != "" {
+			settings.Messages[name] = text
 		}
 	}
 	now, err := v.events.Settings(ctx, v.site.Name)
@@ -95,7 +160,7 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 	for state, text := range settings.Messages {
 		of.values[state] = text
 	}
-	shown := &eventSettings{Before: before, Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
+	shown := &eventSettings{Before: before, Language: v.events.Posts.Language(ctx, v.site.Name), Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
 	if host, ok := v.site.Events.Host.(platform.ReaderHost); ok && shown.Calendar != "" {
 		if said, err := host.Privacy(ctx); err == nil && said.IsPrivate && said.FeedToken != "" {
 			shown.Calendar += "?" + url.Values{"token": {said.FeedToken}}.Encode()
@@ -111,12 +176,12 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 	}
 	shown.Texts = []eventField{
 		add(imageSizeField, "Default Featured Image Size", "text",
-			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+"."),
+			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+". Editors read it; the frame of Crop Image does not follow it."),
 		add(calendarNameField, "Name of the calendar", "text",
-			"Readers who subscribe to all events see it. Left empty, it is "+v.site.Name+"."),
+			"Readers who subscribe to all events see it. Left empty, it is the title of the publication, "+cmp.Or(v.events.Posts.Title(ctx, v.site.Name), v.site.Name)+"."),
 	}
 	for _, state := range messagingStates {
-		shown.Messages = append(shown.Messages, add(state.name, state.label, "textarea", "Shown to "+state.shownTo+". Left empty, the theme chooses."))
+		shown.Messages = append(shown.Messages, eventMessage{add(string(state.name), state.label, "textarea", state.help), seenIn(state.name, shown.Language)})
 	}
 	return shown
 }

@@ -30,6 +30,34 @@ func TestEventSettings(t *testing.T) {
 	}
 }
 
+// Beside each message stands what readers see with it, and without it, in the publication's language.
+func TestMessagesAsReadersSeeThem(t *testing.T) {
+	h := newHarness(t)
+	h.post("event-settings", "Editor", "registered", "See you <there>", "registration_closed", "Come to the next one.")
+	var got []string
+	for n := range h.get("event-settings", "Editor").body.Descendants() {
+		if class := attribute(n, "class"); class == "when" || strings.HasPrefix(class, "seen-text") || class == "seen-email" || class == "seen-button" {
+			got = append(got, textOf(n))
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"Sie können sich für diese Veranstaltung anmelden.", "Anmelden",
+		"Melden Sie sich mit Ihrer E-Mail-Adresse an.", "E-Mail-Adresse", "Anmelden",
+		"Diese Veranstaltung ist für zahlende Mitglieder. Loggen Sie sich ein, um sich anzumelden.", "E-Mail-Adresse", "Einloggen",
+		"Diese Veranstaltung ist für zahlende Mitglieder. Wechseln Sie zu einer bezahlten Mitgliedschaft, um sich anzumelden.", "Mitgliedschaften ansehen",
+		"See you <there>", "Anmeldung stornieren",
+		"After the deadline", "Come to the next one.",
+		"All places are taken", "Alle Plätze sind vergeben. Come to the next one.",
+		"Was registered, and the event is cancelled", "Sie waren angemeldet. Come to the next one.",
+		"Diese Veranstaltung ist vorbei.",
+	}, got); diff != "" {
+		t.Errorf("what readers see (-want +got):\n%s", diff)
+	}
+	if got, want := h.get("event-settings", "Editor").text(t), "Without a text readers see: Sie sind angemeldet."; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+}
+
 // Of two editors who have the settings open, each saves what they have changed.
 func TestEventSettingsOfTwo(t *testing.T) {
 	h := newHarness(t)

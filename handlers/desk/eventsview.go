@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type eventsPage struct {
 	List     *eventList
 	Editor   *eventEditor
 	Question *eventQuestion
+	Series   *seriesQuestion
 }
 
 // eventList is a page of the list of events.
@@ -29,7 +31,8 @@ type eventList struct {
 	Tabs     []eventTab
 	Types    []choice
 	Months   []choice
-	Month    *shownMonth // nil on the other tabs
+	Month    *shownMonth  // nil on the other tabs
+	Series   *shownSeries // nil for all events
 	Events   []listedEvent
 	Total    int
 	Next     string // the address of the next page, "" for none
@@ -50,6 +53,7 @@ type eventList struct {
 type eventFilter struct {
 	View, Type, Month, Query string // View is one of eventViews, and Month as 2026-05
 	From                     string // the tab on which words were typed
+	Series                   string // the ID of one of its events, "" for all events
 }
 
 // eventTab is a tab of the list, with how many events it has.
@@ -111,8 +115,9 @@ type shownPlaces struct {
 
 // shownPending is why the platform does not have an event as it is here.
 type shownPending struct {
-	Since   time.Time
-	Problem string
+	Since     time.Time
+	Problem   string
+	IsSending bool // it is on its way now
 }
 
 // eventEditor is the editor of an event.
@@ -122,25 +127,26 @@ type eventEditor struct {
 	Type     string // "" if there is none for the event
 	Types    []choice
 	Fields   []eventField
-	Groups   []fieldGroup // of the fields
-	Kept     string       // values that the type has no fields for, as JSON
+	Columns  []fieldColumn // of the fields
+	Kept     string        // values that the type has no fields for, as JSON
 	Revision int64
 	Status   string
 	Platform string
 
-	Problems []eventField // those that have one
-	Others   []string     // problems of no field that is shown
+	Problems []eventField       // those that have one
+	Others   []manifest.Problem // of no field that is shown
 	Findings []manifest.Finding
 	More     int
 
 	Pending    *shownPending
-	Post       string    // see postOf
-	Card       string    // what became of the card in its text, see events.Card
-	View, Text string    // addresses of its page and of its text, "" for none
-	Preview    string    // the address of the preview of a post that is not published, "" for none
-	PublishAt  time.Time // of a scheduled post, zero for others
-	Missing    []string  // why it cannot be published, of a draft that has a post
+	Post       string             // see postOf
+	Card       string             // what became of the card in its text, see events.Card
+	View, Text string             // addresses of its page and of its text, "" for none
+	Preview    string             // the address of the preview of a post that is not published, "" for none
+	PublishAt  time.Time          // of a scheduled post, zero for others
+	Missing    []manifest.Problem // why it cannot be published, of a draft that has a post
 	Guests     *shownPlaces
+	Series     int // how many events its series has, 0 for none
 	History    []shownDeed
 	Elsewhere  string // the theme that the event was made for, if that is another
 
@@ -172,16 +178,9 @@ type eventQuestion struct {
 	Title    string
 	Text     string
 	Button   string
-	Lost     string // what else is deleted, "" for nothing
+	Guests   string // what those who are registered learn, "" if nobody is
 	IsSafe   bool   // nothing is taken away
 	Copy     *eventCopy
-}
-
-// eventCopy is what is asked of a copy of an event.
-type eventCopy struct {
-	Date string // that is offered, "" for none
-	Once string // names the form, should it be sent twice
-	Most int    // copies
 }
 
 // eventsView is what the pages of events know of their site.
@@ -249,15 +248,19 @@ func (r *eventsView) addressesOf(e events.Event) (view, preview, text string) {
 }
 
 // missing says why a draft that has a post cannot be published.
-func (r *eventsView) missing(e events.Event) (list []string) {
+func (r *eventsView) missing(e events.Event) (list []manifest.Problem) {
 	if e.Status != events.Draft || e.Post.ID == "" {
 		return nil
 	}
 	t, _ := events.NewType(r.declared, e.Type)
 	for _, p := range r.events.Problems(e, t) {
-		list = append(list, clip.Text(p.Message, maxMessage))
+		list = append(list, clipped(p))
 	}
 	return list
+}
+
+func clipped(p manifest.Problem) manifest.Problem {
+	return manifest.Problem{Field: p.Field, Message: clip.Text(p.Message, maxMessage)}
 }
 
 // postOf says what is wrong with the post of an event, and what the pages say about it. It is
@@ -277,11 +280,11 @@ func postOf(e events.Event) string {
 	return ""
 }
 
-func pendingOf(e events.Event) *shownPending {
+func (r *eventsView) pendingOf(e events.Event) *shownPending {
 	if e.Pending == nil {
 		return nil
 	}
-	return &shownPending{e.Pending.Since, clip.Text(e.Pending.Problem, maxMessage)}
+	return &shownPending{e.Pending.Since, clip.Text(e.Pending.Problem, maxMessage), r.events.IsSending(e)}
 }
 
 func nameOf(values map[string]any) string {
@@ -293,12 +296,72 @@ func nameOf(values map[string]any) string {
 
 // eventDone reads from the query what was just done, nil for nothing.
 func (v *view) eventDone(id string) *notice {
-	query := v.request.URL.Query()
-	text, ok := eventsDone[query.Get("done")]
-	if !ok || !v.isOwnLink() || isOfList[query.Get("done")] != (id == "") {
+	done := v.request.URL.Query().Get("done")
+	text, ok := eventsDone[done]
+	switch {
+	case !v.isOwnLink():
 		return nil
+	case done == publishSeries:
+		return seriesSaid(v.site.Kind.Title, v.count("ready"), v.count("unready"), v.count("left"))
+	case !ok || isOfList[done] != (id == ""):
+		return nil
+	case done == "copies":
+		return copiesSaid(v.count("made"), v.count("skipped"))
+	case done == "delete" && v.count("registered") > 0:
+		text += " " + guestsOf(v.count("registered"), "was registered", "were registered") + ", and got no mail."
 	}
 	return &notice{Text: strings.ReplaceAll(text, "%s", v.site.Kind.Title)}
+}
+
+// toldOf is what was done to an event, how far it is, and what those who are registered for it learn of it.
+func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) (*notice, error) {
+	text := eventsDone[done]
+	if later, ok := eventsDoneLater[done]; ok && e.Pending != nil {
+		text = later
+	}
+	said := &notice{Text: strings.ReplaceAll(text, "%s", r.site.Kind.Title)}
+	learn, ok := guestsLearn[done]
+	if !ok {
+		return said, nil
+	}
+	n, err := r.registered(ctx, e)
+	if n > 0 {
+		said.Text += " " + guestsOf(n, "is registered", "are registered") + learn
+		said.More = &link{Title: "Guest list", Address: "guest-list?event=" + e.ID}
+	}
+	return said, err
+}
+
+// registered is how many are registered for an event.
+func (r *eventsView) registered(ctx context.Context, e events.Event) (int, error) {
+	places, err := r.places(ctx, e)
+	if err != nil || places[0] == nil {
+		return 0, err
+	}
+	return places[0].Registered, nil
+}
+
+func guestsOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// guestsLearn is what those who are registered for an event learn of what was done, or is about to be.
+var guestsLearn = map[string]string{
+	"move":      ". Nobody gets a mail. The event's page and subscribed calendars have the new date and place. Tell them.",
+	"unpublish": ". Nobody gets a mail, and the event's page is gone. Tell them. They stay registered if it is published again.",
+	"cancel":    ". Nobody gets a mail. Only who looks at the event's page, or has the calendar, learns of it. Tell them.",
+}
+
+// eventsDoneLater is what was done, in words, while the platform does not have it yet.
+var eventsDoneLater = map[string]string{
+	"publish":   "The event is published. Readers find it as soon as %s has its post.",
+	"unpublish": "The event is not published any more. Its post becomes a draft in %s, with its text.",
+	"cancel":    "The event is cancelled. Its page stays, and says so as soon as %s has it.",
+	"card":      "The text of the post has date and place of the event again, as soon as %s has it.",
+	"move":      "The event was saved, with another date or place. Its page has them as soon as %s has it.",
 }
 
 // isOwnLink reports whether a page of the desk led here, and not a link of somebody's, which could
@@ -314,6 +377,7 @@ var isOfList = map[string]bool{"delete": true, "copies": true}
 // eventsDone are what was done, in words.
 var eventsDone = map[string]string{
 	"save":      "The event was saved.",
+	"move":      "The event was saved, with another date or place.",
 	"write":     "The event was saved. Its post is made as soon as %s responds. Then you can write its text there.",
 	"publish":   "The event is published.",
 	"unpublish": "The event is not published any more. Its post is a draft in %s, with its text.",
@@ -322,5 +386,5 @@ var eventsDone = map[string]string{
 	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
 	"duplicate": "This is the copy, a draft without slug and date.",
 	"copy":      "This is the copy, a draft.",
-	"copies":    "The copies were made. They are drafts, with their dates in their names.",
+	"copies":    "", // copiesSaid says how many
 }

@@ -171,3 +171,33 @@ func TestGuestsOfCancelledEvent(t *testing.T) {
 		t.Errorf("no event: %d, want 404", text)
 	}
 }
+
+// Before and after something is done to an event that some are registered for, an editor reads how many, and what they learn.
+func TestEditorReadsWhatGuestsLearn(t *testing.T) {
+	const mail = "1 is registered. Nobody gets a mail"
+	for do, want := range map[string][2]string{
+		"unpublish": {mail + ", and the event's page is gone.", "The event is not published any more. Its post is a draft in Ghost, with its text. " + mail},
+		"cancel":    {mail + ". Only who looks at the event's page, or has the calendar, learns of it.", "The event is cancelled. Its page stays, and says so. " + mail},
+		"delete":    {"1 registered and 0 cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it. Nobody gets a mail: tell them. Guest list", "The event was deleted. Its post, if it had one, stays in Ghost as a draft. 1 was registered, and got no mail. "},
+	} {
+		h, e, _ := withParty(t)
+		if got := h.get("events?confirm="+do+"&event="+e.ID, "Editor").text(t); !strings.Contains(got, want[0]) {
+			t.Errorf("before %s: got %q, want %q in it", do, got, want[0])
+		}
+		if got := h.post("events", "Editor", "do", do, "event", e.ID, "revision", "0").text(t); !strings.HasPrefix(got, want[1]) {
+			t.Errorf("after %s: got %q, want %q at its start", do, got, want[1])
+		}
+	}
+	h, e, _ := withParty(t)
+	save := func(date, name string) string {
+		t.Helper()
+		return h.post("events", "Editor", "do", "save", "event", e.ID, "revision", "0", "type", "party", "was", "party", "kept", "{}",
+			"f.name", name, "f.menu", "Cake", "f.event_date", date, "f.access", "free").text(t)
+	}
+	if got, want := save("2100-05-01", "Ball"), "The event was saved. "; !strings.HasPrefix(got, want) || strings.Contains(got, mail) {
+		t.Errorf("another name: got %q, want %q alone", got, want)
+	}
+	if got, want := save("2100-05-02", "Ball"), "The event was saved, with another date or place. "+mail+". The event's page and subscribed calendars have the new date and place. Tell them. Guest list "; !strings.HasPrefix(got, want) {
+		t.Errorf("another date: got %q, want %q at its start", got, want)
+	}
+}

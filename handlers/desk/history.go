@@ -20,7 +20,7 @@ type shownDeed struct {
 
 // deeds are what was done, in words.
 var deeds = map[string]string{
-	"created": "made it", "written": "gave it a post, for its text", history.Changed: "changed it", "scheduled": "scheduled it",
+	"created": "made it", "written": "gave it a post, for its text", history.Changed: "changed it", "scheduled": "scheduled it", "restored": "put its card back into the text",
 	"published": "published it", "unpublished": "unpublished it", "cancelled": "cancelled it",
 	"filled": "chose", "cleared": "cleared it", curation.Refused: "refused it:",
 	"added": "added it", "rotated": "gave it another key", "revoked": "revoked it",

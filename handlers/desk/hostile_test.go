@@ -155,20 +155,20 @@ func TestHostileTexts(t *testing.T) {
 
 // known are the elements that a page may have, and the attributes of any.
 var known = map[string]string{
-	"html": "lang", "head": "", "meta": "charset name content", "title": "", "link": "rel href nonce", "script": "src type nonce", "body": "",
+	"html": "", "head": "", "meta": "charset name content", "title": "", "link": "rel href nonce", "script": "src type nonce", "body": "",
 	"a": "href target download", "header": "", "svg": "viewBox", "path": "d", "circle": "cx cy r", "p": "", "nav": "", "ul": "", "li": "data-slot", "main": "",
 	"h1": "", "h2": "", "h3": "", "b": "", "bdi": "", "small": "", "span": "", "div": "", "section": "", "code": "", "pre": "", "dl": "", "dt": "", "dd": "",
 	"time": "datetime", "details": "open", "summary": "", "table": "", "thead": "", "tbody": "", "tr": "", "th": "scope", "td": "",
 	"img": "src alt width height loading decoding", "form": "method action data-quick novalidate", "button": "type name value",
 	"input": "type name value id required maxlength pattern autocomplete spellcheck checked placeholder enterkeyhint inputmode autocapitalize accept list min max step", "label": "for", "fieldset": "", "legend": "",
 	"textarea": "name rows", "select": "name", "option": "value selected", "datalist": "",
-	"desk-event": "event owner theme status platform saved conflict", "desk-labels": "", "desk-image": "to label ratio min-width min-height phrase",
+	"desk-event": "event owner theme status platform saved conflict", "desk-labels": "", "desk-zone": "", "desk-message": "", "desk-image": "to label ratio min-width min-height phrase",
 	"template": "", "progress": "max value", "desk-page": "zone", "desk-search": "focus", "desk-slots": "theme", "desk-upload": "to platform",
 	"desk-door": "event list", "desk-activate": "to theme", "desk-copy": "for what",
 }
 
-const anyElement = " id class role tabindex hidden data-focus aria-label aria-labelledby aria-describedby aria-hidden aria-current aria-invalid autofocus " +
-	"data-key data-kind data-most data-advised data-for data-discard data-leave data-found "
+const anyElement = " id class role lang tabindex hidden data-focus aria-label aria-labelledby aria-describedby aria-hidden aria-current aria-invalid autofocus " +
+	"data-key data-kind data-most data-advised data-for data-discard data-leave data-found data-missing data-field data-first data-default "
 
 // isPlain checks that a page has no element, attribute or address but the desk's own, and
 // shows no text that is long or of others outside of what isolates it.

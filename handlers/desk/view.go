@@ -27,7 +27,8 @@ type view struct {
 	// pictures is the server of those on the page that are at another host of the site, behind a space; "" for none.
 	pictures string
 
-	// zone is the time zone of the times on the page, nil for that of the browser.
+	// zone is the time zone of the times on the page: the site's, unless the page has another. It is nil while nobody has
+	// said, and for a site without events: then it is that of the browser.
 	zone *time.Location
 }
 
@@ -87,6 +88,7 @@ type notice struct {
 	Text      string
 	Of        string // the name of what it is about
 	IsProblem bool
+	More      *link // where more of it is, nil for nowhere
 }
 
 // platform is the title of the site's platform, or of those that there might be.
@@ -100,14 +102,19 @@ func (v *view) platform() string {
 // publicationTitle is what readers know the publication by, "" where there are no events, whose
 // calendar has the same name, or while nobody has said.
 func (v *view) publicationTitle(ctx context.Context) string {
-	if v.site.Events == nil || v.visitor.IsRecalled {
+	if v.site.Events == nil {
 		return ""
 	}
 	service, err := v.site.Events.Events()
 	if err != nil { // pages that need it say so
 		return ""
 	}
-	return service.Posts.Title(ctx, v.site.Name)
+	title := ""
+	if !v.visitor.IsRecalled {
+		title = service.Posts.Title(ctx, v.site.Name)
+	}
+	v.zone = service.Posts.KnownZone(v.site.Name) // which came with it
+	return title
 }
 
 // Bounds of what is shown of manifests and of what the platform says, so that a page stays

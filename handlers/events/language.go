@@ -46,3 +46,12 @@ func languageOf(r *http.Request) string {
 	}
 	return ""
 }
+
+// labelsIn are those in the language of a request that says one, nil for others.
+func labelsIn(r *http.Request) *messaging.Labels {
+	if !r.URL.Query().Has("lang") {
+		return nil
+	}
+	found := messaging.LabelsOf(cmp.Or(languageOf(r), messaging.DefaultLanguage))
+	return &found
+}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
@@ -63,10 +64,10 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return api.Rejected
 	}
 	if !mayBeEmail(asked.email) {
-		return refuse(words.unknownEmail, invalidEmail)
+		return refuse(words.UnknownEmail, invalidEmail)
 	}
 	if utf8.RuneCountInString(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
-		return refuse(words.noName, invalidName)
+		return refuse(words.NoName, invalidName)
 	}
 	noNews := asked.newsletters != nil && !*asked.newsletters
 	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, noNews, asked.readers.LinkKey())
@@ -79,21 +80,23 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return outcome
 	}
 	if asked.name == "" && to.Terms.AskName == manifest.NameIsRequired && to.MaySignUp {
-		return refuse(words.noName, invalidName)
+		return refuse(words.NoName, invalidName)
 	}
 	if wait := h.takeMail(ctx, site.Name, asked.email, address); wait > 0 {
 		return tooManyMails(w, r, wait)
 	}
 	link := platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address}
-	if all := asked.readers.Newsletters(ctx); noNews {
+	if noNews {
 		link.Newsletters = []string{}
-	} else if asked.newsletters != nil && !all.AreDefault {
-		link.Newsletters = all.Names
+	} else if asked.newsletters != nil {
+		if all := asked.readers.Newsletters(ctx); !all.AreDefault {
+			link.Newsletters = all.Names
+		}
 	}
 	isSent, err := asked.readers.SendLink(ctx, link)
 	switch {
 	case errors.Is(err, platform.ErrNoReader):
-		return refuse(words.unknownEmail, unknownEmail)
+		return refuse(words.UnknownEmail, unknownEmail)
 	case errors.Is(err, platform.ErrTooManyMails):
 		return tooManyMails(w, r, mailsRetry)
 	case err != nil:
@@ -101,7 +104,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	}
 	shown := h.shown(r, to.Registration, asked.readers)
 	if shown.Labels != nil && !isSent {
-		shown.Labels.Sent = shown.Labels.sentToMember
+		shown.Labels.Sent = shown.Labels.SentToMember
 	}
 	api.WriteJSON(w, http.StatusAccepted, shown)
 	return api.Done
@@ -112,19 +115,19 @@ func IsMailedLink(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.URL.RawQuery, registration.LinkParameter)
 }
 
-// LeadBack has the response to a mailed link lead to the page of its event, also if the link cannot be used any more, or
-// the platform welcomes new members on another page.
-func LeadBack(w http.ResponseWriter, r *http.Request, readers *api.Readers) http.ResponseWriter {
-	return &leadingBack{w, r.URL, readers}
+// RedirectToEvent has the response to a mailed link lead to the page of its event. The platform leads elsewhere if the link
+// was used before or is too old, and where it welcomes new members on a page.
+func RedirectToEvent(w http.ResponseWriter, r *http.Request, readers *api.Readers) http.ResponseWriter {
+	return &eventRedirect{w, r.URL, readers}
 }
 
-type leadingBack struct {
+type eventRedirect struct {
 	http.ResponseWriter
 	link    *url.URL
 	readers *api.Readers
 }
 
-func (w *leadingBack) WriteHeader(status int) {
+func (w *eventRedirect) WriteHeader(status int) {
 	if status >= 300 && status < 400 {
 		if page := w.readers.LinkPage(w.link, w.Header()); page != "" {
 			w.Header().Set("Location", page)
@@ -134,7 +137,7 @@ func (w *leadingBack) WriteHeader(status int) {
 }
 
 // Unwrap is for [http.ResponseController].
-func (w *leadingBack) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *eventRedirect) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // takeMail takes a mail from the allowances of the network that it is asked for from and of its recipient. Who has used up
 // the one of the network takes nothing from anybody else's.
@@ -149,12 +152,12 @@ func (h *Registration) takeMail(ctx context.Context, site, email string, address
 func tooManyMails(w http.ResponseWriter, r *http.Request, wait time.Duration) api.Outcome {
 	f := api.FailureOf(api.RateLimited("mails", wait))
 	f.SetRetryAfter(w.Header())
-	api.WriteJSON(w, f.Status, linkFailure{cmp.Or(labelsIn(r), &english).tooMany, tooMany})
+	api.WriteJSON(w, f.Status, linkFailure{cmp.Or(labelsIn(r), &english).TooMany, tooMany})
 	return f.Outcome
 }
 
 // english are the labels for those who say no language.
-var english = labelsOf["en"]
+var english = messaging.LabelsOf(messaging.DefaultLanguage)
 
 // mailsRetry is when a platform that sends too many mails is to be asked again: the least that
 // Ghost waits.

@@ -156,6 +156,17 @@ func TestGuestsSayWhetherTheyWantNews(t *testing.T) {
 	}
 }
 
+// A platform that never takes a member off newsletters keeps nobody from registering.
+func TestNewslettersThatStay(t *testing.T) {
+	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free","max_attendees":1}`)
+	d.members.since, d.members.leaveErr = time.Now(), platform.ErrNewslettersStay
+	d.send("POST", "", "application/json", `{"email":"jane@example.com","newsletters":false}`)
+	_, token, _ := strings.Cut(d.members.mails[0].Page, "=")
+	if got := d.send("PUT", "session=jane", "application/json", `{"token":"`+token+`"}`); got.Status != 200 || len(d.members.left) != 1 || d.log.Len() != 1 {
+		t.Errorf("%+v, asked %q, %d lines in the log; want 200, once, one line", got, d.members.left, d.log.Len())
+	}
+}
+
 // Who presses the button is registered, whatever link led them to the page.
 func TestPressWithAnothersLink(t *testing.T) {
 	d := newDoor(t, dbtest.SQLite(t), `{"name":"Party","access":"free"}`)

@@ -48,6 +48,9 @@ func TestPrivatePublications(t *testing.T) {
 					lists.Serve(w, r, "daily", d.site.Readers, d.site.Feed, netip.MustParseAddr("192.0.2.1"))
 				}
 			})
+			if got := site.Ask(c.cookie, "GET", path+"/party.html", ""); c.json == 403 && (got.Status != 302 || got.Header["Location"] != "/private/?r=%2Fghost%2Flychgate%2Fevents%2Fparty.html") {
+				t.Errorf("the link of a mail: %v, want the page for the password", got)
+			}
 			for target, want := range map[string]int{"": c.json, "/party": c.json, ".ics": c.calendar, "/party.ics": c.calendar, "/party/registration": c.readers} {
 				for _, method := range []string{"GET", "HEAD"} {
 					got := site.Ask(c.cookie, method, path+target+"?"+c.query, "")

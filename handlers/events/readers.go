@@ -64,6 +64,10 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, rea
 		var err error
 		if isPrivate, err = readers.Admit(r.Context(), r, reader, token); err != nil {
 			w.Header().Set("Cache-Control", "no-store")
+			if asked.isPage && errors.Is(err, api.ErrPrivate) {
+				h.leadToPassword(w, r)
+				return api.Forbidden
+			}
 			api.WritePublicError(w, err)
 			return api.FailureOf(err).Outcome
 		}
@@ -104,6 +108,16 @@ func leadToPage(w http.ResponseWriter, isPrivate bool, event io.Reader) api.Outc
 	w.Header().Set("Location", page.String())
 	w.WriteHeader(http.StatusFound)
 	return api.Done
+}
+
+// leadToPassword has a reader of a mail give the password of a private publication first, and then leads them on.
+func (h *Readers) leadToPassword(w http.ResponseWriter, r *http.Request) {
+	root, _, isBelow := strings.Cut(h.Path, "/ghost/")
+	if !isBelow {
+		root = ""
+	}
+	w.Header().Set("Location", root+"/private/?r="+url.QueryEscape(strings.TrimPrefix(r.URL.Path, root)))
+	w.WriteHeader(http.StatusFound)
 }
 
 func cacheControl(isPrivate bool) string {

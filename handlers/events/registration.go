@@ -253,15 +253,15 @@ func registrationStatus(method string, isGuest bool, found registration.Registra
 
 // registrationJSON is the body of a response (docs/registration.md#the-endpoint).
 type registrationJSON struct {
-	State        messaging.State  `json:"state"`
-	Message      string           `json:"message"`
-	Reason       messaging.Reason `json:"reason,omitempty"`
-	PlacesLeft   *int             `json:"places_left"`
-	Deadline     *string          `json:"deadline"`
-	RegisteredAt *string          `json:"registered_at"`
-	PlatformURL  string           `json:"platform_url,omitempty"`
-	Calendars    *calendars       `json:"calendars,omitempty"`
-	Labels       *labels          `json:"labels,omitempty"` // for those who say a language
+	State        messaging.State   `json:"state"`
+	Message      string            `json:"message"`
+	Reason       messaging.Reason  `json:"reason,omitempty"`
+	PlacesLeft   *int              `json:"places_left"`
+	Deadline     *string           `json:"deadline"`
+	RegisteredAt *string           `json:"registered_at"`
+	PlatformURL  string            `json:"platform_url,omitempty"`
+	Calendars    *calendars        `json:"calendars,omitempty"`
+	Labels       *messaging.Labels `json:"labels,omitempty"` // for those who say a language
 
 	// AskName is whether a guest is asked for their name.
 	AskName manifest.NameQuestion `json:"ask_name,omitempty"`
@@ -293,6 +293,9 @@ func (h *Registration) shown(r *http.Request, found registration.Registration, r
 		shown.Message = ours
 	case isOurs: // which staff's text for whatever reason need not say
 		shown.Message = ours + "\n" + shown.Message
+	}
+	if r.URL.Query().Has("link") {
+		shown.Message = cmp.Or(messaging.OfLink(language, found.State), shown.Message)
 	}
 	if found.State == messaging.LoginRequiredFree {
 		shown.AskName = found.Terms.AskName

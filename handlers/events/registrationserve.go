@@ -2,10 +2,14 @@ package events
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 
+	"go.uber.org/zap"
+
 	"github.com/lychgate/caddy-lychgate/handlers/api"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
 
@@ -71,7 +75,10 @@ func (h *Registration) respond(w http.ResponseWriter, r *http.Request, site Regi
 			return asked, found, storeAway(err)
 		}
 		if leaves { // before they are registered: if it fails, the page sends the link again
-			if err := asked.readers.LeaveNewsletters(ctx, r); err != nil {
+			err := asked.readers.LeaveNewsletters(ctx, r)
+			if errors.Is(err, platform.ErrNewslettersStay) {
+				h.Logger.Warn("cannot take a new member off newsletters", zap.String("site", site.Name), zap.Error(err))
+			} else if err != nil {
 				return asked, found, err
 			}
 		}

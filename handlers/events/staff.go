@@ -67,14 +67,16 @@ var (
 		{Operation: "delete_event", Method: http.MethodDelete, Do: (*eventRequest).remove},
 	}
 	actionRoutes = map[string][]route{
-		"write":     {{Operation: "write_event", Method: http.MethodPost, Do: (*eventRequest).write}},
-		"publish":   {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish, IsQueued: true}},
-		"unpublish": {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
-		"cancel":    {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
-		"duplicate": {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
-		"copies":    {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
-		"history":   {{Operation: "show_history", Method: http.MethodGet, Do: (*eventRequest).history}},
-		"presence":  {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
+		"write":          {{Operation: "write_event", Method: http.MethodPost, Do: (*eventRequest).write}},
+		"publish":        {{Operation: "publish_event", Method: http.MethodPost, Do: (*eventRequest).publish, IsQueued: true}},
+		"unpublish":      {{Operation: "unpublish_event", Method: http.MethodPost, Do: (*eventRequest).unpublish, IsQueued: true}},
+		"cancel":         {{Operation: "cancel_event", Method: http.MethodPost, Do: (*eventRequest).cancel, IsQueued: true}},
+		"card":           {{Operation: "put_event_card", Method: http.MethodPost, Do: (*eventRequest).putCard}},
+		"duplicate":      {{Operation: "duplicate_event", Method: http.MethodPost, Do: (*eventRequest).duplicate}},
+		"copies":         {{Operation: "copy_event", Method: http.MethodPost, Do: (*eventRequest).copies}},
+		"publish-series": {{Operation: "publish_series", Method: http.MethodPost, Do: (*eventRequest).publishSeries, IsQueued: true}},
+		"history":        {{Operation: "show_history", Method: http.MethodGet, Do: (*eventRequest).history}},
+		"presence":       {{Operation: "attend_event", Method: http.MethodPost, Do: (*eventRequest).attend}},
 		"registrations": {
 			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
 			{Operation: "add_registration", Method: http.MethodPost, Do: (*eventRequest).addRegistrant},
@@ -162,7 +164,7 @@ func revisionOf(value string) (int64, error) {
 
 func (a *eventRequest) list(ctx context.Context) (api.Response, error) {
 	query := a.URL.Query()
-	q := events.Query{View: events.View(query.Get("view")), Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: maxPerPage}
+	q := events.Query{View: events.View(query.Get("view")), Series: query.Get("series"), Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: maxPerPage}
 	switch q.View {
 	case events.AllEvents, events.Upcoming, events.Past, events.Drafts:
 	default:
@@ -308,6 +310,11 @@ func (a *eventRequest) unpublish(ctx context.Context) (api.Response, error) {
 
 func (a *eventRequest) cancel(ctx context.Context) (api.Response, error) {
 	e, err := a.service.Cancel(ctx, a.site.Name, a.id, a.revision)
+	return a.changed(ctx, e, err)
+}
+
+func (a *eventRequest) putCard(ctx context.Context) (api.Response, error) {
+	e, err := a.service.PutCard(ctx, a.site.Name, a.id, a.revision)
 	return a.changed(ctx, e, err)
 }
 

@@ -88,8 +88,10 @@ func TestWhoMayChangeEvents(t *testing.T) {
 			{"POST", one + "/publish", ""},
 			{"POST", one + "/unpublish", ""},
 			{"POST", one + "/cancel", ""},
+			{"POST", one + "/card", ""},
 			{"POST", one + "/duplicate", ""},
 			{"POST", one + "/copies", `{"date":"2031-05-08"}`},
+			{"POST", one + "/publish-series", ""},
 			{"GET", one + "/history", ""},
 			{"HEAD", one + "/history", ""},
 			{"POST", one + "/presence", ""},
@@ -125,19 +127,19 @@ func TestEventsRefused(t *testing.T) {
 		requests []string // method, path and body
 	}{
 		{exchange.Refused(405, "The method is not allowed here."), "", []string{
-			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel",
-			"GET " + one + "/duplicate", "GET " + one + "/copies", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
+			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel", "GET " + one + "/card",
+			"GET " + one + "/duplicate", "GET " + one + "/copies", "GET " + one + "/publish-series", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
 			"POST " + one + "/registrations.csv", "GET " + nobody, "GET " + nobody + "/check-in",
 		}},
 		{exchange.Refused(404, "There is no such event. Somebody may have deleted it."), "", []string{
-			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish",
-			"POST " + none + "/duplicate", "POST " + none + `/copies {"date":"2031-05-08"}`, "POST " + none + "/presence", "GET " + none + "/history", "HEAD " + none + "/history",
+			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish", "POST " + none + "/card",
+			"POST " + none + "/duplicate", "POST " + none + `/copies {"date":"2031-05-08"}`, "POST " + none + "/publish-series", "POST " + none + "/presence", "GET " + none + "/history", "HEAD " + none + "/history",
 			"GET " + none + "/registrations", "HEAD " + none + "/registrations", "POST " + none + `/registrations {"email":"jane@example.com"}`,
 			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
 		}},
 		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it"}},
 		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
-		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card"}},
 		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
 		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},
 		{exchange.Refused(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
@@ -156,6 +158,7 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
 		{exchange.Refused(422, `There is no theme "none" with event types on this site.`), "", []string{`POST  {"theme":"none","type":"webinar"}`}},
 		{exchange.Refused(422, `The field "theme" is missing: send the name of the theme that has the event type.`), "", []string{`POST  {"type":"webinar"}`}},
+		{problem("every", "An event without a date is on no weekday of a month. Give it a date first."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","every":"month"}`}},
 		{problem("until", "The last date of the copies must not be before the first one."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","until":"2031-05-07"}`}},
 		{problem("name", notText), "", []string{"PUT " + one + " " + strings.Replace(party, "Party", `\u0000`, 1)}},
 	} {
@@ -185,6 +188,47 @@ func TestEventsRefused(t *testing.T) {
 	}
 	if got := s.Ask("Editor", "DELETE", "/ghost/lychgate/desk/event-labels", ""); got.Status != 405 {
 		t.Errorf("deleting labels: %v, want 405", got)
+	}
+}
+
+// A program makes a series, and publishes what is ready of it.
+func TestSeriesOfEvents(t *testing.T) {
+	s := exchange.Serve(t, serveStaff(desktest.New(t)))
+	ask := func(method, path, body string, status int) (got struct {
+		ID                 string
+		Events             []made
+		Skipped, Published []string
+		Unready            []struct {
+			ID       string
+			Problems []struct{ Field string }
+		}
+		Left int
+	},
+	) {
+		t.Helper()
+		response := s.Ask("Editor", method, desk+path, body)
+		if err := json.Unmarshal([]byte(response.Body), &got); err != nil || response.Status != status {
+			t.Fatalf("%s %s: %v, %v, want status %d", method, path, response, err, status)
+		}
+		return got
+	}
+	const body = `{"theme":"nightly","type":"webinar","values":{"name":"Choir","event_date":"2031-10-31","speaker":"Ada"}}`
+	of := ask("POST", "", body, 201)
+	copies := ask("POST", "/"+of.ID+"/copies", `{"date":"2031-11-01","every":"month","until":"2032-04-30"}`, 201)
+	if diff := cmp.Diff([]string{"2031-11", "2031-12", "2032-02", "2032-03"}, copies.Skipped); diff != "" || len(copies.Events) != 2 {
+		t.Fatalf("got %+v, want 2 copies, and the months without a fifth Friday (-want +got): %s", copies, diff)
+	}
+	first, second := copies.Events[0].ID, copies.Events[1].ID
+	ask("PUT", "/"+second, party, 200)
+	done := ask("POST", "/"+first+"/publish-series", "", 202)
+	if diff := cmp.Diff([]string{of.ID, first}, done.Published); diff != "" || len(done.Unready) != 1 || done.Unready[0].ID != second || len(done.Unready[0].Problems) != 2 {
+		t.Errorf("got %+v, want the last one with 2 problems, and the others published (-want +got): %s", done, diff)
+	}
+	if done := ask("POST", "/"+first+"/publish-series", "", 200); len(done.Published) != 0 || len(done.Unready) != 1 || done.Left != 0 {
+		t.Errorf("again: %+v, want nothing published", done)
+	}
+	if list := ask("GET", "?series="+of.ID, "", 200); len(list.Events) != 3 {
+		t.Errorf("the list of the series: %+v, want 3 events", list.Events)
 	}
 }
 

@@ -42,7 +42,7 @@ var (
 	deskRequestsTotal = counter("desk_requests_total",
 		"Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), "+
 			"operation in JSON (show, pick, fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, "+
-			"unpublish_event, cancel_event, "+
+			"unpublish_event, cancel_event, put_event_card, "+
 			"duplicate_event, attend_event, labels) or other, and outcome (done, queued, rejected, not_found, forbidden, too_many, failed, other).",
 		"site", "operation", "outcome")
 

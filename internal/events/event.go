@@ -44,8 +44,10 @@ type Event struct {
 	Post  Post
 	Order Order
 
-	// Moves are the last changes of when and where it is, as readers knew it, the earliest first.
+	// Moves are the last changes of when and where it is, as readers knew it, the earliest first. Known is what they know of an event
+	// that was published and is not now, nil for another.
 	Moves []Move
+	Known *Schedule
 
 	// Shape is how its post is made, by the manifest at the time when it was last saved.
 	Shape Shape
@@ -119,6 +121,8 @@ func (e *Event) since(before *Event) string {
 		return string(e.Status)
 	case e.Order.HasPost && !before.Order.HasPost:
 		return "written"
+	case e.Order.PutsCard && !before.Order.PutsCard:
+		return "restored"
 	case before.Post.Status != platform.Scheduled && e.Post.Status == platform.Scheduled:
 		return "scheduled"
 	case e.Theme != before.Theme || e.Type != before.Type || !reflect.DeepEqual(e.Values, before.Values):

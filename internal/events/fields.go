@@ -109,7 +109,7 @@ var standardFields = []Field{
 	},
 	{
 		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind, spell: spellZone, public: publicZone,
-		Help: "An IANA name, such as Europe/Berlin. All times here are in this zone. Left empty, they are in UTC.",
+		Help: "Of all times here, such as Europe/Berlin. Left empty, they are in UTC.",
 	},
 	{
 		Key: "registration_deadline", Label: "Registration deadline", Kind: "date", Help: "The last day to register.", isUnique: true,

@@ -4,10 +4,29 @@ import (
 	"crypto/rand"
 	"math/big"
 	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 )
 
 // idLength is that of an event's ID: 130 random bits.
 const idLength = 26
+
+// seriesLength is how much of an ID the events of a series share: 65 random bits tell series apart, and 65 its events.
+const seriesLength = idLength / 2
+
+// addSeries has a query find the events of a series, by the primary key.
+func addSeries(q *database.Query, id string) {
+	if id == "" {
+		return
+	}
+	if !IsID(id) {
+		q.Add(` AND 1 = 0`)
+		return
+	}
+	const rest = idLength - seriesLength
+	of := id[:seriesLength]
+	q.Add(` AND id BETWEEN ? AND ?`, of+strings.Repeat("0", rest), of+strings.Repeat("z", rest))
+}
 
 // IsID reports whether a text may be the ID of an event.
 func IsID(text string) bool {

@@ -30,20 +30,34 @@ func (e *Event) schedule() Schedule {
 	return Schedule{textOf(public, "start"), textOf(public, "end"), allDay, textOf(public, "event_time_end"), textOf(public, "location")}
 }
 
-// noteMove keeps where a published event was before a change, if that is elsewhere.
-func (e *Event) noteMove(before Schedule, now time.Time) {
-	if e.Status != Published || before == e.schedule() {
+// noteMove keeps the schedule that readers knew if a change gives a published event another one. Of an event that is cancelled or
+// taken back they know it until it is published again.
+func (e *Event) noteMove(before Schedule, was Status, now time.Time) {
+	switch {
+	case was == Published && e.Status != Published:
+		e.Known = &before
 		return
+	case e.Status != Published:
+		return
+	case e.Known != nil:
+		before, e.Known = *e.Known, nil
+	case was != Published:
+		return // nobody knew of it
 	}
-	e.Moves = append(e.Moves, Move{now, before})
-	e.Moves = e.Moves[max(len(e.Moves)-maxMoves, 0):]
+	if before != e.schedule() {
+		e.Moves = append(e.Moves, Move{now, before})
+		e.Moves = e.Moves[max(len(e.Moves)-maxMoves, 0):]
+	}
 }
 
 // movesAway are the moves, without the schedule that the event has again.
 func (e *Event) movesAway() []Move {
-	moves := slices.Clone(e.Moves)
+	if len(e.Moves) == 0 {
+		return nil
+	}
+	moves, now := slices.Clone(e.Moves), e.schedule()
 	for i := range moves {
-		if moves[i].From == e.schedule() {
+		if moves[i].From == now {
 			moves[i].From = Schedule{}
 		}
 	}
@@ -53,5 +67,6 @@ func (e *Event) movesAway() []Move {
 // wanted is how an event's order and its moves are kept, in one column.
 type wanted struct {
 	Order
-	Moves []Move `json:"moves,omitempty"`
+	Moves []Move    `json:"moves,omitempty"`
+	Known *Schedule `json:"known,omitempty"`
 }

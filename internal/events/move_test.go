@@ -41,7 +41,12 @@ func TestMovesAreKept(t *testing.T) {
 	change := func(hour int, key, value string) {
 		before := e.schedule()
 		e.Values[key] = value
-		e.noteMove(before, at(hour))
+		e.noteMove(before, e.Status, at(hour))
+	}
+	becomes := func(hour int, status Status) {
+		was := e.Status
+		e.Status = status
+		e.noteMove(e.schedule(), was, at(hour))
 	}
 	known := func(want map[int]*Schedule) {
 		t.Helper()
@@ -68,9 +73,24 @@ func TestMovesAreKept(t *testing.T) {
 	if n := len(e.Moves); n != maxMoves {
 		t.Errorf("%d moves are kept, want %d", n, maxMoves)
 	}
-	e.Status, e.Moves = Draft, nil
-	change(40, "location", "The Garden")
-	if len(e.Moves) != 0 {
-		t.Errorf("moves of a draft: %+v, want none: nobody knows of it", e.Moves)
+
+	// It is postponed: cancelled or taken back, and published again.
+	e.Moves = nil
+	for hour, status := range map[int]Status{40: Cancelled, 50: Draft} {
+		change(hour, "location", "The Pier")
+		e.Moves = nil
+		becomes(hour+1, status)
+		change(hour+2, "location", "The Gar")
+		change(hour+3, "location", "The Garden")
+		if len(e.Moves) != 0 {
+			t.Errorf("%s: moves %+v, want none: nobody knows of them yet", status, e.Moves)
+		}
+		becomes(hour+4, Published)
+		known(map[int]*Schedule{hour: &pier, hour + 5: nil})
+	}
+	e = Event{Status: Draft, Shape: e.Shape, Values: map[string]any{"location": "The Pier"}}
+	change(60, "location", "The Hall")
+	if becomes(61, Published); len(e.Moves) != 0 {
+		t.Errorf("moves of what was a draft: %+v, want none: nobody knew of it", e.Moves)
 	}
 }

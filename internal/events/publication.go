@@ -33,6 +33,7 @@ type publications struct {
 	*recent.Cache[string, platform.Publication]
 
 	titles *recent.Cache[string, string]
+	places *recent.Cache[string, string]   // time zones, as long as titles
 	asked  *recent.Cache[string, struct{}] // whose titles were asked for a moment ago
 	zones  *recent.Cache[string, struct{}] // who was asked for at all
 }
@@ -40,7 +41,7 @@ type publications struct {
 func newPublications() *publications {
 	return &publications{
 		recent.New[string, platform.Publication](maxSites, publicationTTL),
-		recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
+		recent.New[string, string](maxSites, titleTTL), recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
 		recent.New[string, struct{}](maxSites, zoneInterval),
 	}
 }
@@ -101,6 +102,7 @@ func (s *sitePages) ask(ctx context.Context, host platform.EventHost, site strin
 	}
 	s.publications.Put(site, p, began)
 	s.publications.titles.Put(site, p.Title, began)
+	s.publications.places.Put(site, p.TimeZone, began)
 	return p, nil
 }
 
@@ -125,6 +127,18 @@ func (s *sitePages) Title(ctx context.Context, site string) string {
 	return p.Title
 }
 
+// Language is one of our messages: the publication's, or English where there are none in that, or while the platform does not
+// respond.
+func (s *sitePages) Language(ctx context.Context, site string) string {
+	if host := s.hosts(site); host != nil {
+		p, err := s.publication(ctx, host, site)
+		if language, ok := messaging.Language(p.Language); ok && err == nil {
+			return language
+		}
+	}
+	return messaging.DefaultLanguage
+}
+
 // Calendar is the address of the calendar with all events of a site, to which readers subscribe. It
 // is "" if no readers are served. origin is used while the platform does not say where the
 // publication is.
@@ -139,6 +153,15 @@ func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 		}
 	}
 	return origin + (&url.URL{Path: s.pages.List + ".ics"}).EscapedPath()
+}
+
+// KnownZone is the time zone that the publication had when the platform was last asked, nil if nobody has asked yet.
+func (s *sitePages) KnownZone(site string) *time.Location {
+	name, isKnown := s.publications.places.Get(site)
+	if zone, ok := parseZone(name); isKnown && ok {
+		return zone
+	}
+	return nil
 }
 
 // Zone is UTC if the publication has no valid time zone. Another zone is known within a minute. Errors: those of the

@@ -65,6 +65,14 @@ func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]s
 // Now is the store's clock.
 func (s *Service) Now() time.Time { return s.store.Now() }
 
+// sendingTime is how long an event may be on its way to a platform that responds: the copies of a year take 20 s.
+const sendingTime = 30 * time.Second
+
+// IsSending reports whether an event that is pending is on its way to the platform, and not kept until that responds.
+func (s *Service) IsSending(e Event) bool {
+	return e.Pending != nil && e.Pending.Tries == 0 && e.Pending.Problem == "" && s.Now().Sub(e.Pending.Since) < sendingTime && !s.work.IsPaused(e.Site)
+}
+
 // Tally counts events for the lists of a site, whose months are in a time zone.
 func (s *Service) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
 	if err := s.listing.Acquire(ctx, site); err != nil {
@@ -187,13 +195,24 @@ func idOf(site, editor, key string) string {
 // change changes an event that has a revision, gives it another, and has it synced if the
 // platform is to have it.
 func (s *Service) change(ctx context.Context, site, id string, revision int64, change func(*Event) error) (Event, error) {
-	if !IsID(id) {
-		return Event{}, ErrNotFound
+	e, task, err := s.enqueue(ctx, site, id, revision, s.work.Enqueuer(site, Kind), change)
+	if err != nil || task.Key == "" {
+		return e, err
 	}
-	var task work.Task
+	return s.Posts.await(ctx, e, task), nil
+}
+
+// enqueue is change without waiting for the platform. The task is zero if it has nothing to do.
+func (s *Service) enqueue(
+	ctx context.Context, site, id string, revision int64,
+	enqueue func(context.Context, *sql.Tx, work.Task) (work.Task, error), change func(*Event) error,
+) (e Event, task work.Task, err error) {
+	if !IsID(id) {
+		return Event{}, work.Task{}, ErrNotFound
+	}
 	var noted string // for the audit log
-	enqueue, made := s.work.Enqueuer(site, Kind), newRevision()
-	e, err := s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
+	made := newRevision()
+	e, err = s.store.Change(ctx, site, id, func(tx *sql.Tx, e *Event) (err error) {
 		if e.Revision == made { // in the commit that was lost, which was kept
 			return nil
 		}
@@ -238,10 +257,7 @@ func (s *Service) change(ctx context.Context, site, id string, revision int64, c
 	if err == nil && noted != "" {
 		audit.Note(ctx, site, thingKind, id, noted)
 	}
-	if err != nil || task.Key == "" {
-		return e, err
-	}
-	return s.Posts.await(ctx, e, task), nil
+	return e, task, err
 }
 
 // task is the work of syncing an event.
@@ -259,14 +275,11 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 	}
 	d.Values = values
 	e, err := s.change(ctx, site, id, revision, func(e *Event) error {
-		isSame, before := e.isAs(d), e.schedule()
+		isSame := e.isAs(d)
 		e.Theme, e.Type, e.Values = d.Theme, d.Type, values
 		switch {
 		case e.Status.isPublic():
-			if err := s.Posts.shape(e, t); err != nil {
-				return err
-			}
-			e.noteMove(before, s.store.Now())
+			return s.Posts.shape(e, t)
 		case isSame && t == nil:
 		case e.wantsPost():
 			_ = s.Posts.shapeDraft(e, t) // a draft is kept, whatever it is
@@ -286,11 +299,15 @@ func (s *Service) Save(ctx context.Context, site, id string, revision int64, d E
 // Publish has readers find an event. Errors: ErrNotFound, ErrChanged, *InvalidError, those
 // of the store.
 func (s *Service) Publish(ctx context.Context, site, id string, revision int64, t *Type) (Event, error) {
-	return s.change(ctx, site, id, revision, func(e *Event) error {
+	return s.change(ctx, site, id, revision, s.publishing(t))
+}
+
+func (s *Service) publishing(t *Type) func(*Event) error {
+	return func(e *Event) error {
 		e.Status = Published
 		s.order(e, Order{})
 		return s.Posts.shape(e, t)
-	})
+	}
 }
 
 // Write has a draft get a post, for its text, and the post of any event stay as it is. Errors:

@@ -110,7 +110,7 @@ func argsOf(e *Event) []any {
 	from, until := daysOf(e)
 	return []any{
 		e.Site, e.ID, e.Theme, e.Type, encode(e.Values), string(e.Status), e.Revision, e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(wanted{e.Order, e.Moves}), e.Post.ID, database.Searchable(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
+		encode(e.Shape), encode(e.Post), database.Millis(e.lateAt), e.body, encode(wanted{e.Order, e.Moves, e.Known}), e.Post.ID, database.Searchable(textOf(e.Values, "name")), starts.UnixMilli(), over.UnixMilli(), slug,
 		from.UnixMilli(), until.UnixMilli(),
 	}
 }
@@ -131,7 +131,7 @@ func scanSized(row database.Row) (e Event, size int, err error) {
 		return Event{}, 0, err
 	}
 	err = errors.Join(json.Unmarshal([]byte(content), &e.Values), json.Unmarshal([]byte(shape), &e.Shape), json.Unmarshal([]byte(post), &e.Post), json.Unmarshal([]byte(order), &asked))
-	e.Order, e.Moves = asked.Order, asked.Moves
+	e.Order, e.Moves, e.Known = asked.Order, asked.Moves, asked.Known
 	e.Status = Status(status)
 	if !pending.Since.IsZero() { // else nothing is pending, but for a check
 		e.Pending = &pending
@@ -197,9 +197,11 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 	}
 	body := e.body
 	starts, _ := spanOf(&e)
+	schedule, status := e.schedule(), e.Status
 	if err := change(tx, &e); err != nil {
 		return e, wrap("changing an event", err)
 	}
+	e.noteMove(schedule, status, s.db.Now())
 	if e.isOver {
 		_, err := tx.ExecContext(ctx, removeEvent, site, id)
 		if err == nil {

@@ -110,6 +110,10 @@ type Query struct {
 	Text string // in the name; each word counts
 	Type string // "" for any
 
+	// Series is the ID of an event of a series, "" for any event. A series is an event and its copies until a date
+	// ([Service.Copy]), and their copies.
+	Series string
+
 	// From and Until are a span that events have a part in, without its end; events of whole days
 	// by its dates. Both are zero for any time. Events without a date are in no span.
 	From, Until time.Time

@@ -25,11 +25,12 @@ type ReaderHost interface {
 	// ErrNoReader, ErrTooManyMails, and others if the platform cannot be asked.
 	SendLink(ctx context.Context, link SignInLink) (isSent bool, err error)
 
-	// LinkPage is the page that a link which was mailed is for, if the response to it leads elsewhere: since it was used
-	// before or is too old, or to a page that welcomes new members. It is "" otherwise, and for another address.
+	// LinkPage is the page that a mailed link is for, if the response to it leads elsewhere. That is so for a link that was
+	// used before or is too old, and where new members are welcomed on a page. It is "" otherwise.
 	LinkPage(link *url.URL, response http.Header) string
 
-	// Newsletters asks which ones the publication has. LeaveNewsletters takes whose session it is off all of them.
+	// Newsletters asks which ones the publication has. LeaveNewsletters takes the member with a session off all of them. Its errors:
+	// ErrNewslettersStay, and others if the platform cannot be asked.
 	Newsletters(ctx context.Context) (Newsletters, error)
 	LeaveNewsletters(ctx context.Context, session string) error
 
@@ -80,6 +81,9 @@ type SignInLink struct {
 var (
 	// ErrNoReader means that an address is no member's, and cannot become one's this way.
 	ErrNoReader = errors.New("no member has this address, and the publication takes no sign-ups for it")
+
+	// ErrNewslettersStay means that the platform does not take a member off newsletters, however often it is asked.
+	ErrNewslettersStay = errors.New("the platform does not take the member off newsletters")
 
 	// ErrTooManyMails means that the platform sends no more mails now.
 	ErrTooManyMails = errors.New("the platform sends no more mails for now")

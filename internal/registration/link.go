@@ -58,11 +58,11 @@ type openedLink struct {
 // opens reports whether a link is of an event and a reader, and what it says. It is not once
 // LinkTTL is over.
 func (l Link) opens(event, email string, now time.Time) (opened openedLink, ok bool) {
-	if n := len(l.Token); n != base64.RawURLEncoding.EncodedLen(linkSize) && n != base64.RawURLEncoding.EncodedLen(withNoNews) {
+	if len(l.Token) > base64.RawURLEncoding.EncodedLen(withNoNews) {
 		return opened, false
 	}
-	token, err := base64.RawURLEncoding.DecodeString(l.Token) // which ignores line breaks, so it may be shorter
-	if err != nil || len(token) < linkSize {
+	token, err := base64.RawURLEncoding.DecodeString(l.Token)
+	if err != nil || len(token) != linkSize && len(token) != withNoNews {
 		return opened, false
 	}
 	said, mac := token[:len(token)-linkMAC], token[len(token)-linkMAC:]
@@ -130,23 +130,33 @@ func (r *Readers) RegisterByLink(ctx context.Context, site, slug string, reader 
 	})
 }
 
-// WantsNoNews reports whether a reader is to leave the newsletters before they register by a link: it is theirs,
-// they said so, and they became a member by it, so that nobody chose those newsletters before. Errors: those of Find.
+// WantsNoNews reports whether a reader is to be taken off newsletters before they register by a link. They asked for that, can
+// register, and became a member a moment ago, as one does by the link. Whoever was a member before has chosen their
+// newsletters. Errors: those of Find.
 func (r *Readers) WantsNoNews(ctx context.Context, site, slug string, reader Reader, link Link) (bool, error) {
 	of, err := r.offer(ctx, site, slug)
 	if err != nil {
 		return false, err
 	}
-	opened, ok := link.opens(of.event, reader.Email, r.db.Now())
-	if !ok || !opened.noNews || reader.Since.Before(opened.made.Add(-maxClockSkew)) {
+	now := r.db.Now()
+	opened, ok := link.opens(of.event, reader.Email, now)
+	if !ok || !opened.noNews || reader.Since.Before(opened.made.Add(-maxClockSkew)) || now.Sub(reader.Since) > newMember {
 		return false, nil
 	}
-	at, err := r.place(ctx, placeKey{site, of.event, reader.Member})
-	return at.IsZero(), err
+	var cancelled sql.NullInt64
+	if err := r.db.Read.QueryRowContext(ctx, findCancelled, site, of.event, reader.Member).Scan(&cancelled); !errors.Is(err, sql.ErrNoRows) {
+		return false, err // who has registered before has chosen then
+	}
+	found, err := r.Find(ctx, site, slug, reader)
+	return found.State == messaging.CanRegister, err
 }
 
-// maxClockSkew is how far the platform's clock may be behind the edge's. Who became a member within it, signed out
-// and says no to newsletters then is taken at their word.
-const maxClockSkew = 10 * time.Minute
+const (
+	// maxClockSkew is how far the platform's clock may be behind the edge's.
+	maxClockSkew = 10 * time.Minute
+
+	// newMember is how long a member is new: as long as it takes to find the button on another device.
+	newMember = time.Hour
+)
 
 const findCancelled = `SELECT cancelled_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3`

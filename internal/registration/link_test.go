@@ -135,8 +135,8 @@ func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 // chosen before stays, and nobody takes another off them.
 func TestNoNewslettersForNewMembersAlone(t *testing.T) {
 	db := dbtest.SQLite(t)
-	here, key := edgesWithParty(t, db, 1, nil)[0], []byte("a key")
-	now := db.Now()
+	edges, key := edgesWithParty(t, db, 2, map[string]any{"max_attendees": 1.0}), []byte("a key")
+	here, now := edges[0], db.Now()
 	since := func(who Reader, at time.Time) Reader {
 		who.Since = at
 		return who
@@ -159,4 +159,11 @@ func TestNoNewslettersForNewMembersAlone(t *testing.T) {
 		t.Fatalf("here.RegisterByLink: %v", err)
 	}
 	want("who is registered", member, link(member, true), false)
+	here = edges[1] // which has not read it yet
+	want("where all places are taken", since(reader(2), now), link(reader(2), true), false)
+	if _, err := here.Cancel(t.Context(), "daily", "party", member); err != nil {
+		t.Fatalf("here.Cancel: %v", err)
+	}
+	want("who has cancelled", member, link(member, true), false)
+	want("a new member of a day ago", since(reader(2), now.Add(-newMember-time.Second)), NewLink(key, party, reader(2).Email, true, now.Add(-newMember)), false)
 }

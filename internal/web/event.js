@@ -37,9 +37,11 @@
 	// A page in another language loads the script of that, unless a policy or a proxy keeps that away.
 	const here = [document.documentElement.lang, navigator.language].map(lang => lang.toLowerCase().split(/[-_]/)[0])
 		.find(lang => 'ar cs da de en es fi fr he it ja ko nb nl no pl pt ru sv tr uk zh'.split(' ').includes(lang));
-	if (here && here !== site.language && !isLast && !window[parameter]) {
-		window[parameter] = true;
-		import(new URL(site.events.replace(/[^/]*$/, 'event.js?' + here), location)).catch(() => begin(true));
+	if (here && here !== site.language && !isLast) {
+		if (!window[parameter]) {
+			window[parameter] = true; // for all scripts of the page
+			import(new URL(site.events.replace(/[^/]*$/, 'event.js?' + here), location)).catch(() => {}).then(() => begin(true));
+		}
 		return;
 	}
 
@@ -104,13 +106,11 @@
 	background: var(--lychgate-event-background, none); overflow-wrap: anywhere;
 }
 p, h2, ul, dl, dd { margin: 0; padding: 0; list-style: none }
-small { display: block }
 h2, [part=cancelled], [part=reader-time] { font: inherit; font-size: 1.2em; font-weight: 700; line-height: 1.35 }
-small { font-weight: 400; font-size: .75em }
-[part=event-time] { font-size: .9em }
+small { display: block; font-weight: 400; font-size: .75em }
 [part=countdown] { font-weight: 600 }
 a, summary { color: inherit }
-a { text-decoration: underline; display: inline-block; padding-block: .3em }
+a { display: inline-block; padding-block: .3em }
 summary { cursor: pointer; padding-block: .4em; text-decoration: underline }
 ul { display: flex; flex-wrap: wrap; gap: 0 1.5em }
 li a { padding-block: .4em }
@@ -118,7 +118,8 @@ li a { padding-block: .4em }
 [data-state=registered] [part=message]::before { content: '✓ '; content: '✓ ' / ''; color: var(--b); font-weight: 700 }
 dl { display: grid; gap: .4em }
 dl:empty { display: none }
-dt { font-size: .9em; font-weight: 600 }
+dt, [part=event-time] { font-size: .9em }
+dt { font-weight: 600 }
 [part=name] { display: block }
 [part=places], [part=moved], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
@@ -127,9 +128,9 @@ form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: e
 label { flex: 1 1 13em; min-width: 0 }
 form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 [part=news] { display: flex; align-items: center; min-height: 44px }
-input:not([type=checkbox]) { width: 100%; border: 1px solid; background: none; color: inherit }
+[autocomplete] { width: 100%; border: 1px solid; background: none; color: inherit }
 [type=checkbox] { width: 1.2em; height: 1.2em; margin: 0; margin-inline-end: .5em; flex: none; accent-color: var(--b) }
-input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
+[autocomplete], [part~=button] { box-sizing: border-box; min-height: 44px; margin: 0; padding: .4em 1em; border-radius: var(--lychgate-event-radius, .5em); font: inherit; font-size: max(1em, 16px) }
 [part~=button] { display: inline-flex; align-items: center; justify-content: center; border: 1px solid #8888; background: var(--b); color: #fff; font-weight: 600; line-height: 1.3; text-decoration: none; cursor: pointer }
 [part~=cancel], [part~=another] { background: none; color: inherit; font-weight: 400; border: 0; padding-inline: 0; text-decoration: underline }
 [part~=button]:disabled { opacity: .6; cursor: default }
@@ -140,11 +141,13 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 [tabindex]:focus { outline: none }
 @media print { [part=registration], [part=calendar] { display: none } }`);
 
-	// Has the event that a link was asked for in this browser, if that keeps such things.
-	let kept = {};
-	try {
-		kept = localStorage;
-	} catch {}
+	// Whether a link for an event was asked for in this browser in the last day. Some browsers keep no such thing.
+	const wasAsked = (event, at) => {
+		try {
+			if (at > -1) localStorage[parameter + event] = at;
+			return Date.now() - localStorage[parameter + event] < 864e5;
+		} catch {}
+	};
 
 	const all = new Set(); // elements on the page
 	const tabs = new BroadcastChannel(parameter); // of the same browser
@@ -165,6 +168,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 		#note = ''; // instead of its message
 		#sentTo = '';
 		#token = ''; // of the mailed link that led here
+		#news; // whether the reader wants newsletters, once they say
 		#isBusy = false;
 		#isLeaving = false; // asks whether to cancel
 		#tries = 0;
@@ -192,9 +196,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 		}
 
 		get #text() {
-			const {labels, state, message = ''} = this.#told ?? {};
-			return this.#note || (this.#sentTo ? labels.sent.replace('*', () => this.#sentTo)
-				: this.#token && (state === 'can_register' ? labels.confirm : /^login/.test(state) && labels.stale) || message);
+			return this.#note || (this.#sentTo ? this.#told.labels.sent.replace('*', () => this.#sentTo) : this.#told?.message || '');
 		}
 
 		get #takesPart() { return site.registration && !!this.#event.access; }
@@ -232,11 +234,10 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			this.#draw();
 			this.#tick();
 			if (this.#takesPart) {
-				const token = name ? '' : new URL(location).searchParams.get(parameter) ?? '';
-				this.#token = /^[\w-]{1,99}$/.test(token) ? token : '';
+				if (!name) this.#takeToken();
 				this.#tell();
 				// Programs that check mails open their links, too. They do not have what this browser kept.
-				this.#token && kept[parameter] === event.id ? this.#ask('PUT', {token}) : this.#ask('GET');
+				this.#token && wasAsked(event.id) ? this.#ask('PUT', {token: this.#token}) : this.#ask('GET');
 			}
 		}
 
@@ -287,7 +288,7 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			const isByItself = body?.token && !body.pressed;
 			let status = 0, wait, told;
 			try {
-				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}`, {
+				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}${this.#token && '&link'}`, {
 					method, cache: 'no-store',
 					...(body && {body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}}),
 					signal: AbortSignal.timeout(3e4),
@@ -302,11 +303,12 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 				this.#told = told;
 				if (status === 202) {
 					this.#sentTo = body.email;
-					kept[parameter] = this.#event.id;
+					wasAsked(this.#event.id, Date.now());
 				} else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
 				this.#tries = 0;
-				if (isByItself) kept[parameter] = '';
-				if (this.#token && told.state !== 'can_register' || isByItself) this.#forgetToken();
+				if (isByItself) wasAsked(this.#event.id, 0);
+				// Of a link that signs nobody in, that is said.
+				if (!/^login/.test(told.state) && (isByItself || told.state !== 'can_register')) this.#token = '';
 			} else if (status === 404) {
 				this.#told = {state: ''};
 				this.#sentTo = '';
@@ -333,12 +335,12 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 			return !!told?.state && status > 199 && status < 300;
 		}
 
-		// Loading the page again, or sending its address on, does not register anew.
-		#forgetToken() {
-			if (!/^login/.test(this.#told.state)) this.#token = ''; // else it is said why they are not registered
-			const url = new URL(location);
+		// The address is sent on, and loaded again, without it.
+		#takeToken() {
+			const url = new URL(location), token = url.searchParams.get(parameter) ?? '';
+			if (/^[\w-]{1,99}$/.test(token)) this.#token = token;
 			url.searchParams.delete(parameter);
-			history.replaceState(history.state, '', url);
+			token && history.replaceState(history.state, '', url);
 		}
 
 		#draw() {
@@ -414,12 +416,12 @@ input:not([type=checkbox]), [part~=button] { box-sizing: border-box; min-height:
 				field.focus();
 			})];
 			const input = (part, properties) => make('label', {part: 'label'}, label[part], make('input', {part, name: part, autocomplete: part, required: true, ...properties}));
-			const box = news != null && make('input', {type: 'checkbox', checked: news});
+			const box = news != null && make('input', {type: 'checkbox', checked: this.#news ?? news, onchange: () => this.#news = box.checked});
 			const form = make('form', {part: 'form'}, asks && input('name', {maxLength: 191, required: asks === 'required'}), input('email', {type: 'email', maxLength: 254}),
 				box && make('label', {part: 'news', hidden: true}, box, label.news),
 				make('button', {part: 'button register'}, state.endsWith('paid') ? label.sign_in : label.register));
 			// The choice comes with the first touch: what is below moves for nobody who only reads.
-			box && form.addEventListener('focusin', () => box.parentNode.hidden = false, {once: true});
+			box && form.addEventListener('focusin', ({target}) => box.parentNode.hidden &&= !target.name);
 			form.onsubmit = submit => {
 				submit.preventDefault();
 				const {email, name} = Object.fromEntries(new FormData(form));

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
@@ -87,6 +88,7 @@ func TestPicturesOfDocs(t *testing.T) {
 	for i, post := range [][]string{{"Bridges of the north"}, {"Bridges of the south"}, {"A choir for everybody", "#second"}, {"The old lychgate is painted", "#lead"}} {
 		r.Publish(strconv.Itoa(i), post[0], post[1:]...)
 		r.Ghost.Posts[0].Picture = r.url + "/content/images/" + strings.Repeat("x", i) + ".png"
+		r.Ghost.Posts[0].PublishedAt = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) // which is 14:00 in the site's time zone
 	}
 	v := r.visit("Editor", "curation", docsLook)
 	for _, picture := range docsPictures {

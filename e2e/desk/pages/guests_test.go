@@ -168,7 +168,7 @@ func TestGuestList(t *testing.T) {
 	diff(t, "the CSV", []string{"text/csv; charset=utf-8", "5"}, file)
 	v.goTo("events?event=" + id + "&confirm=delete")
 	v.Until("button('Delete the event')")
-	diff(t, "what is deleted", "3 registered and 0 cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it. Guest list", js[string](v, "text($('.panel p:has(b)'))"))
+	diff(t, "what is deleted", "3 registered and 0 cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it. Nobody gets a mail: tell them. Guest list", js[string](v, "text($('.panel p:has(b)'))"))
 }
 
 // An editor pastes a list, and chooses a file: the page shows who is found, one press adds them, and what is wrong stays.

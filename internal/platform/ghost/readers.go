@@ -1,7 +1,9 @@
 package ghost
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -106,10 +108,18 @@ func (c *readerClient) Newsletters(ctx context.Context) (platform.Newsletters, e
 	return all, nil
 }
 
+var errNobody = errors.New("the session has ended")
+
 // LeaveNewsletters changes the member as their own account page does.
 func (c *readerClient) LeaveNewsletters(ctx context.Context, session string) error {
 	left, err := c.sendAsReader(ctx, request{method: http.MethodPut, url: memberPath, header: map[string]string{"Cookie": session}, body: map[string][]string{"newsletters": {}}})
-	if err == nil && left.status != http.StatusOK {
+	switch {
+	case err != nil:
+	case left.status == http.StatusOK && string(bytes.TrimSpace(left.body)) == "null":
+		err = errNobody
+	case left.status >= 400 && left.status < 500 && left.status != http.StatusTooManyRequests:
+		err = fmt.Errorf("%w: %w", platform.ErrNewslettersStay, refusal(left.status, left.body))
+	case left.status != http.StatusOK:
 		err = refusal(left.status, left.body)
 	}
 	if err != nil {
@@ -118,8 +128,8 @@ func (c *readerClient) LeaveNewsletters(ctx context.Context, session string) err
 	return nil
 }
 
-// Ghost leads to the homepage, with success=false, who opens a link that it does not take any more, and who signs up
-// to the page that staff have set to welcome members, whatever page the link is for.
+// Ghost redirects a link that it does not take any more to the homepage, with success=false. It redirects a new member to the
+// page that staff have set to welcome members.
 func (*readerClient) LinkPage(link *url.URL, response http.Header) string {
 	site, isLink := strings.CutSuffix(link.Path, "members/")
 	to, err := url.Parse(response.Get("Location"))
@@ -137,11 +147,21 @@ func (*readerClient) LinkPage(link *url.URL, response http.Header) string {
 
 func (c *readerClient) LinkKey() []byte { return sign(c.key, "lychgate registration links") }
 
+// tokenTimeout is how long a reader waits for a Ghost that hangs. One that responds may take longer then: its mail server may be slow.
+const tokenTimeout = 3 * time.Second
+
+var errHangs = errors.New("it does not respond") // so that no mail may be on its way
+
 // Ghost mails a sign-in link to a member's address even if a sign-up was asked for. Asked for a
 // sign-in, Ghost 6 accepts any address, so that nobody learns who is a member, and Ghost 5 refuses
 // addresses that no member has.
 func (c *readerClient) SendLink(ctx context.Context, link platform.SignInLink) (isSent bool, err error) {
-	token, err := c.mails.sendAsReader(ctx, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
+	asking, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	token, err := c.mails.sendAsReader(asking, request{method: http.MethodGet, url: membersAPI + "integrity-token/"})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errHangs
+	}
 	if err == nil && token.status != http.StatusOK {
 		err = refusal(token.status, token.body)
 	}

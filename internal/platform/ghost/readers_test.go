@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -248,8 +250,20 @@ func TestNewsletters(t *testing.T) {
 	if err != nil || len(got.Names) == 0 || !got.AreDefault {
 		t.Errorf("%+v, %v; want the one that Ghost has at first, by default", got, err)
 	}
-	if err := client.LeaveNewsletters(t.Context(), "ghost-members-ssr=nobody; ghost-members-ssr.sig=x"); err != nil {
-		t.Errorf("nobody leaves: %v, want what Ghost says of nobody", err)
+	if err := client.LeaveNewsletters(t.Context(), "ghost-members-ssr=nobody; ghost-members-ssr.sig=x"); !errors.Is(err, errNobody) {
+		t.Errorf("nobody leaves: %v, want %v", err, errNobody)
+	}
+}
+
+// Only what may change is tried again.
+func TestLeaveNewsletters(t *testing.T) {
+	for status, want := range map[int]bool{403: true, 404: true, 422: true, 429: false, 500: false, 502: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		err := newClient(t, Config{URL: server.URL, AdminKey: testKey}).LeaveNewsletters(t.Context(), "a session")
+		if err == nil || errors.Is(err, platform.ErrNewslettersStay) != want {
+			t.Errorf("%d: %v, want that it stays so: %t", status, err, want)
+		}
+		server.Close()
 	}
 }
 
@@ -267,6 +281,48 @@ func TestNewslettersOfFreeMembers(t *testing.T) {
 			t.Errorf("%s: %v, want -, got +: %s", body, err, diff)
 		}
 		server.Close()
+	}
+}
+
+// A reader who asks for a mail while Ghost hangs is told within 3 seconds that there is none. A slow mail server is waited for.
+func TestMailsOfAGhostThatHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		token, mail time.Duration // that Ghost takes
+		want        time.Duration
+		err         error
+	}{
+		"it hangs":           {time.Minute, 0, tokenTimeout, errHangs},
+		"a slow mail server": {0, 8 * time.Second, 8 * time.Second, nil},
+		"one that hangs":     {0, time.Minute, staffTimeout, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, err := New(Config{URL: "http://ghost.example", AdminKey: testKey})
+			if err != nil {
+				t.Fatalf("New: %v", err)
+			}
+			client.mails.http.Transport = slowGhost{c.token, c.mail}
+			began := time.Now()
+			_, err = client.SendLink(t.Context(), platform.SignInLink{Email: "jane@example.com", MaySignUp: true})
+			if took := time.Since(began); !errors.Is(err, c.err) || took != c.want {
+				t.Errorf("%s: %v after %v, want %v after %v", name, err, took, c.err, c.want)
+			}
+		})
+	}
+}
+
+// slowGhost takes its time for a token, and for a mail.
+type slowGhost struct{ token, mail time.Duration }
+
+func (g slowGhost) RoundTrip(r *http.Request) (*http.Response, error) {
+	takes, status := g.token, http.StatusOK
+	if r.Method == http.MethodPost {
+		takes, status = g.mail, http.StatusCreated
+	}
+	select {
+	case <-time.After(takes):
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("t")), Request: r}, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
 	}
 }
 

@@ -65,7 +65,7 @@ var Assets = func() map[string]Asset {
 	const script, style = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
 	all := map[string]Asset{
 		"desk.js":   asset(script, read("desk.js", "kept.js", "curation.js")),
-		"events.js": asset(script, read("desk.js", "kept.js", "events.js", "labels.js", "images.js", "crop.js")),
+		"events.js": asset(script, read("desk.js", "kept.js", "events.js", "zones.js", "labels.js", "images.js", "crop.js")),
 		"guests.js": asset(script, read("desk.js", "kept.js", "guests.js")),
 		"admin.js":  asset(script, read("admin.js")),
 	}

@@ -31,17 +31,22 @@ const refusalOf = page => {
 	return notice;
 };
 
-// showTimes writes times as they are in the time zone of the page, or where the browser is.
+// formatIn formats times in the time zone of the page that an element is in, or where the browser is if the page has none. A
+// browser that does not know the zone has UTC, and says so.
+const formatIn = (element, style) => {
+	const timeZone = element?.closest('desk-page')?.getAttribute('zone') ?? undefined;
+	try {
+		return new Intl.DateTimeFormat('en-GB', {...style, hourCycle: 'h23', timeZone});
+	} catch {
+		return new Intl.DateTimeFormat('en-GB', {...style, hourCycle: 'h23', timeZone: 'UTC', timeZoneName: 'short'});
+	}
+};
+
+// showTimes writes times as they are in the time zone of the page.
 const showTimes = root => {
 	const times = root.querySelectorAll('time');
 	if (!times.length) return; // what follows is slow
-	const timeZone = root.closest('desk-page')?.getAttribute('zone') ?? undefined;
-	let format;
-	try {
-		format = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone});
-	} catch {
-		return; // a zone that the browser does not know: they stay in UTC, and say so
-	}
+	const format = formatIn(root, {day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit'});
 	for (const time of times) {
 		const at = new Date(time.dateTime);
 		if (!Number.isNaN(at.getTime())) {
@@ -80,6 +85,7 @@ customElements.define('desk-page', class extends HTMLElement {
 	connectedCallback() {
 		showTimes(this);
 		this.querySelector('h2[data-focus]')?.focus(); // what is chosen comes after it
+		this.addEventListener('change', event => this.#offer(event.target));
 		this.addEventListener('submit', event => {
 			if (event.target.matches('form[data-quick]') && !event.submitter?.hasAttribute('data-leave')) {
 				event.preventDefault();
@@ -88,10 +94,17 @@ customElements.define('desk-page', class extends HTMLElement {
 		});
 	}
 
+	// offer fills in the date that goes with what was chosen, unless somebody has typed another one.
+	#offer(select) {
+		const date = this.querySelector(`#${select.dataset.dates ?? 'none'}`);
+		if (!date || ![...select.options].some(option => option.dataset.first === date.value)) return;
+		date.value = select.selectedOptions[0].dataset.first;
+	}
+
 	// send sends the fields of a form, unless another is on its way.
 	async send(address, fields) {
 		if (this.ariaBusy) return;
-		const hasFile = [...fields.values()].some(value => value instanceof File);
+		const hasFile = fields instanceof FormData && [...fields.values()].some(value => value instanceof File);
 		await this.#ask(address, {method: 'POST', body: hasFile ? fields : new URLSearchParams(fields)});
 	}
 

@@ -17,7 +17,7 @@ const valueOf = field => {
 	return text.trim() === '' ? undefined : text;
 };
 
-const clock = () => new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'}).format(new Date());
+const clock = () => formatIn(document.querySelector('desk-page'), {hour: '2-digit', minute: '2-digit'}).format(new Date());
 
 const buttonOf = text => Object.assign(textOf('button', text), {type: 'button', className: 'button'});
 
@@ -52,6 +52,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#form.addEventListener('input', event => {
 			if (event.target === type) return;
 			this.#clear(event.target.closest('.field'));
+			this.#fill(event.target.closest('.field'));
 			this.#ends();
 			this.#changed();
 		});
@@ -64,12 +65,16 @@ customElements.define('desk-event', class extends HTMLElement {
 			event.preventDefault(); // after a jump to an anchor WebKit does not take what is typed there
 			document.getElementById(problem.hash.slice(1)).focus();
 		});
+		for (const name of ['dragover', 'drop']) { // a browser would open a file that is dropped beside its zone
+			this.addEventListener(name, event => {
+				if (event.defaultPrevented || !event.dataTransfer.types.includes('Files')) return;
+				event.preventDefault();
+				event.dataTransfer.dropEffect = 'none';
+			});
+		}
 		document.addEventListener('visibilitychange', this.#leave);
 		addEventListener('online', this.#return);
 		addEventListener('beforeunload', this.#warn);
-		const zone = this.querySelector('[list=zones]');
-		if (zone && zone === document.activeElement) this.#fillZones();
-		else zone?.addEventListener('focus', () => this.#fillZones(), {once: true});
 		for (const count of this.querySelectorAll('.count')) this.#count(count);
 		this.#offer();
 		this.#look();
@@ -147,6 +152,32 @@ customElements.define('desk-event', class extends HTMLElement {
 		field?.classList.remove('wrong');
 		field?.querySelector('.wrong-text')?.remove();
 		field?.querySelector('[aria-invalid]')?.removeAttribute('aria-invalid');
+	}
+
+	// miss shows what is missing in the lists at the top, of which each entry is about a field. A list without
+	// entries goes.
+	#miss(isMissing) {
+		for (const list of this.#page.querySelectorAll('[data-missing]')) {
+			const items = [...list.querySelectorAll('li')], {hidden} = list;
+			for (const item of items) item.hidden = !isMissing(item);
+			list.hidden = items.every(item => item.hidden);
+			if (list.hidden && !hidden) announce('Nothing is missing any more.');
+		}
+	}
+
+	// missing shows what the server has found.
+	#missing(problems) {
+		this.#miss(item => {
+			const problem = problems.find(({field}) => field === item.dataset.field);
+			if (problem) (item.firstElementChild ?? item).textContent = problem.message;
+			return !!problem;
+		});
+	}
+
+	// fill takes the field of an event that is not saved by itself for right once it is filled.
+	#fill(field) {
+		if (this.#isDraft || !field?.dataset.key) return;
+		this.#miss(item => item.dataset.field === field.dataset.key ? [undefined, false].includes(valueOf(field)) : !item.hidden);
 	}
 
 	#fields() {
@@ -291,6 +322,7 @@ customElements.define('desk-event', class extends HTMLElement {
 				this.#becomes(answer.id, answer.revision);
 				this.#setTitle();
 				this.setAttribute('status', answer.status);
+				this.#missing(array(answer.problems));
 				this.#state(this.#isDraft ? `Saved at ${clock()}` : 'The event was published meanwhile: saving it changes what readers see.');
 				return true;
 			}
@@ -412,17 +444,21 @@ customElements.define('desk-event', class extends HTMLElement {
 		if (line.textContent !== text) line.replaceChildren(...text ? [textOf('bdi', text)] : []);
 	}
 
-	// count says how many characters there are, of those that are taken or recommended.
+	// count says how many characters there are, of those that are taken or recommended, once that is 80 % of them. Before,
+	// it says to a screen reader alone how many are taken.
 	#count(of) {
 		const input = document.getElementById(of.dataset.for);
 		const most = Number(input.dataset.most ?? 0), advice = Number(input.dataset.advised ?? 0), advised = most && advice >= most ? 0 : advice;
 		const show = () => {
 			const length = [...input.value].length, isLonger = advised > 0 && length > advised, limit = advised && !isLonger ? advised : most || advised;
+			const isNear = isLonger || length >= .8 * limit;
 			let more = '';
 			if (advised && !isLonger) more = ', as recommended';
 			else if (isLonger && length <= limit) more = `, more than the ${advised} recommended`;
 			else if (isLonger && !most) more = ', more than recommended';
-			of.textContent = `${length} of ${limit} characters${more}`;
+			if (isNear) of.textContent = `${length} of ${limit} characters${more}`;
+			else of.textContent = most ? `${most} characters at most.` : '';
+			of.classList.toggle('unseen', !isNear);
 			of.classList.toggle('over', isLonger || length > limit);
 		};
 		input.addEventListener('input', show);
@@ -443,13 +479,15 @@ customElements.define('desk-event', class extends HTMLElement {
 		const text = isLater ? `Ends on ${format({weekday: 'long'})}, ${format({day: 'numeric', month: 'long', year: 'numeric'})}.` : '';
 		if (line.textContent !== text) line.textContent = text;
 	}
+});
 
-	#fillZones() {
-		if (!Intl.supportedValuesOf) return;
-		const names = Intl.supportedValuesOf('timeZone');
-		this.querySelector('#zones').append(...names.map(name => Object.assign(document.createElement('option'), {value: name})));
-		this.querySelector('[list=zones]').addEventListener('change', ({target}) => { // what the server keeps
-			target.value = names.find(name => name.toLowerCase() === target.value.trim().toLowerCase()) ?? target.value;
+// desk-message shows what readers see of a message while somebody types it.
+customElements.define('desk-message', class extends HTMLElement {
+	connectedCallback() {
+		this.addEventListener('input', ({target}) => {
+			for (const seen of this.querySelectorAll('.seen-text bdi')) {
+				seen.textContent = [seen.dataset.first, textOf('bdi', target.value.trim()).textContent || seen.dataset.default].filter(Boolean).join('\n');
+			}
 		});
 	}
 });

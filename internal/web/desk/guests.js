@@ -33,15 +33,7 @@ const plainLetters = {
 const fold = text => text.normalize('NFKD').replace(/([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])\p{Mn}+/gu, '$1')
 	.toLowerCase().replace(/[’‘‛ʼʻ′`ßæœøłđðþħı]/gu, letter => plainLetters[letter]);
 
-// The time zone is that of the event. A browser may not know it.
-const clockOf = (() => {
-	const style = {hour: '2-digit', minute: '2-digit'};
-	try {
-		return new Intl.DateTimeFormat('en-GB', {...style, timeZone: document.querySelector('desk-page').getAttribute('zone')});
-	} catch {
-		return new Intl.DateTimeFormat('en-GB', style);
-	}
-})();
+const clockOf = formatIn(document.querySelector('desk-page'), {hour: '2-digit', minute: '2-digit'});
 
 // desk-door checks guests in. It has the whole list, so that it finds guests without a network,
 // and learns every few seconds what other doors did.

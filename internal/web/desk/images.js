@@ -34,8 +34,14 @@ const fileNameOf = (name, type) => `${name.replace(/\.[^.]*$/, '').slice(0, 100)
 // isHere reports whether an address is one of this site.
 const isHere = address => !!address && URL.canParse(address) && new URL(address).origin === location.origin;
 
+// pictureIn finds a picture among what is dropped or pasted.
+const pictureIn = data => [...data?.files ?? []].find(file => file.type.startsWith('image/')) ?? data?.files[0];
+
+// Its field becomes a zone for a picture, which takes what is dropped or pasted there. The address is behind a button.
 customElements.define('desk-image', class extends HTMLElement {
 	#input;
+	#file;
+	#zone;
 	#said;
 	#crop;
 	#remove;
@@ -43,35 +49,89 @@ customElements.define('desk-image', class extends HTMLElement {
 
 	connectedCallback() {
 		this.#input = this.querySelector('[name]');
-		if (!this.getAttribute('to') || this.querySelector('.line')) return;
-		const line = document.createElement('div'), label = textOf('label', 'Upload'), file = document.createElement('input');
+		if (!this.getAttribute('to') || this.#zone) return;
+		const label = this.getAttribute('label'), of = text => Object.assign(textOf('span', ` ${text}`), {className: 'unseen'});
+		const choose = textOf('span', 'Choose a picture'), line = document.createElement('div'), hint = textOf('span', 'or drop or paste it here');
+		this.#zone = document.createElement('div');
+		this.#zone.className = 'drop';
+		this.#file = Object.assign(document.createElement('input'), {type: 'file', accept: 'image/jpeg,image/png,image/webp,image/gif,image/avif'});
+		choose.className = 'button file';
+		choose.append(this.#file);
+		hint.className = 'hint muted';
 		line.className = 'line';
-		Object.assign(file, {type: 'file', accept: 'image/jpeg,image/png,image/webp,image/gif,image/avif'});
-		label.className = 'button file';
-		label.append(Object.assign(textOf('span', ` a picture for ${this.getAttribute('label')}`), {className: 'unseen'}), file);
 		this.#said = document.createElement('p');
 		this.#said.className = 'said';
 		this.#said.setAttribute('role', 'status');
 		this.#crop = buttonOf('Crop again');
 		this.#remove = buttonOf('Remove');
-		for (const button of [this.#crop, this.#remove]) button.append(Object.assign(textOf('span', ` the picture of ${this.getAttribute('label')}`), {className: 'unseen'}));
+		for (const button of [this.#crop, this.#remove]) button.append(of(`the picture of ${label}`));
 		this.#crop.addEventListener('click', () => this.#cropAgain());
 		this.#remove.addEventListener('click', () => {
 			this.#set('');
 			this.#say('The picture was removed.');
-			file.focus();
+			this.#file.focus();
 		});
-		line.append(label, this.#crop, this.#remove, this.#said);
-		this.append(line);
-		file.addEventListener('change', async () => {
-			const [chosen] = file.files;
-			file.value = '';
-			if (chosen) await this.#take(chosen, file);
-		});
+		line.append(choose, hint, this.#crop, this.#remove, this.#said);
+		this.#zone.append(...this.querySelectorAll('img'), line);
+		this.prepend(this.#zone);
+		this.#fold(label, of);
+		this.#listen();
 		for (const name of ['change', 'restore']) this.#input.addEventListener(name, () => this.#show());
 		this.#input.addEventListener('input', () => this.#offer());
 		this.#offer();
 	}
+
+	disconnectedCallback() { document.removeEventListener('paste', this.#paste); }
+
+	// fold puts the address away. What leads to the field leads to the zone now.
+	#fold(label, of) {
+		const folded = document.createElement('details'), summary = textOf('summary', 'Use an address');
+		summary.append(of(`for ${label}`));
+		folded.className = 'address';
+		folded.append(summary, this.#input);
+		this.append(folded);
+		for (const name of ['id', 'aria-describedby', 'aria-invalid']) {
+			if (this.#input.hasAttribute(name)) this.#file.setAttribute(name, this.#input.getAttribute(name));
+		}
+		this.#input.removeAttribute('id');
+		this.#input.setAttribute('aria-label', `Address of ${label}`);
+	}
+
+	#listen() {
+		this.#file.addEventListener('change', async () => {
+			const [chosen] = this.#file.files;
+			this.#file.value = '';
+			if (chosen) await this.#take(chosen, this.#file);
+		});
+		const over = isOver => this.#zone.classList.toggle('over', isOver);
+		this.#zone.addEventListener('dragover', event => {
+			if (!event.dataTransfer.types.includes('Files')) return;
+			event.preventDefault();
+			event.dataTransfer.dropEffect = 'copy';
+			over(true);
+		});
+		this.#zone.addEventListener('dragleave', event => {
+			if (!this.#zone.contains(event.relatedTarget)) over(false);
+		});
+		this.#zone.addEventListener('drop', event => {
+			over(false);
+			const file = pictureIn(event.dataTransfer);
+			if (!file) return;
+			event.preventDefault();
+			this.#take(file, this.#file);
+		});
+		document.addEventListener('paste', this.#paste);
+	}
+
+	// paste takes a picture that is pasted into the zone, or, into the first one, where nothing has the focus that takes it.
+	#paste = event => {
+		const file = pictureIn(event.clipboardData), at = event.target.closest?.('desk-image');
+		if (!file || document.querySelector('dialog[open]')) return;
+		const isText = event.target.matches?.('textarea, select, input:not([type=file], [type=checkbox])');
+		if (isText || (at ?? document.querySelector('desk-image')) !== this) return;
+		event.preventDefault();
+		this.#take(file, this.#file);
+	};
 
 	// offer shows the buttons that there is a picture for. One of another host cannot be read.
 	#offer() {
@@ -158,8 +218,8 @@ customElements.define('desk-image', class extends HTMLElement {
 	#show(uploaded) {
 		this.querySelector('img')?.remove();
 		if (!uploaded) return;
-		const image = Object.assign(new Image(240, 126), {src: URL.createObjectURL(uploaded), alt: ''});
+		const image = Object.assign(new Image(240, 135), {src: URL.createObjectURL(uploaded), alt: ''});
 		for (const name of ['load', 'error']) image.addEventListener(name, () => URL.revokeObjectURL(image.src));
-		this.prepend(image);
+		this.#zone.prepend(image);
 	}
 });

@@ -1,12 +1,7 @@
-package events
+package messaging
 
-import (
-	"cmp"
-	"net/http"
-)
-
-// labels are the words of the page's buttons and fields in a language, which no editor writes.
-type labels struct {
+// Labels are the words of the page's buttons and fields in a language, which no editor writes.
+type Labels struct {
 	Register string `json:"register"`
 	Cancel   string `json:"cancel"`
 	Email    string `json:"email"`
@@ -19,21 +14,22 @@ type labels struct {
 	Another  string `json:"another"` // address than the one in Sent
 	News     string `json:"news"`    // which a guest is sent too, or not
 	Moved    string `json:"moved"`   // from the date and place that stand for *
-	Confirm  string `json:"confirm"` // to who came by a link, in a browser that did not ask for it
-	Stale    string `json:"stale"`   // to who came by a link, and is not signed in by it
 
-	sentToMember          string // in place of Sent, where only members get a mail
-	unknownEmail, tooMany string
-	noName                string
+	confirm, stale string // messages for readers who came by a link
+
+	SentToMember string `json:"-"` // in place of Sent, where only members get a mail
+	UnknownEmail string `json:"-"`
+	TooMany      string `json:"-"`
+	NoName       string `json:"-"`
 }
 
 // labelsOf are those of each language of the inbox button.
-var labelsOf = map[string]labels{
+var labelsOf = map[string]Labels{
 	"ar": {
 		"التسجيل", "إلغاء التسجيل", "البريد الإلكتروني", "الاسم", "تسجيل الدخول",
 		"أرسلنا رسالة إلى *. افتح الرابط الذي فيها لتسجيل مشاركتك.",
 		"الأماكن المتبقية: *", "خيارات العضوية", "الإبقاء على التسجيل", "استخدام عنوان آخر",
-		"إرسال النشرة البريدية إليّ أيضًا", "كان الموعد السابق: *",
+		"إرسال النشرة البريدية إليّ أيضًا", "قبل التغيير: *",
 		"بقيت خطوة واحدة: اضغط على الزر لإتمام التسجيل.",
 		"استُخدم هذا الرابط من قبل أو انتهت صلاحيته. اطلب رابطًا جديدًا.",
 		"إذا كان * عنوان عضو، فستصله رسالة الآن. افتح الرابط الذي فيها لتسجيل مشاركتك.",
@@ -123,7 +119,7 @@ var labelsOf = map[string]labels{
 		"מקומות פנויים: *", "אפשרויות מנוי", "השארת ההרשמה", "שימוש בכתובת אחרת",
 		"לשלוח לי גם את הניוזלטר", "לפני השינוי: *",
 		"נותר צעד אחד: לחיצה על הכפתור משלימה את ההרשמה.",
-		"הקישור כבר שימש או שפג תוקפו. אפשר לבקש קישור חדש.",
+		"הקישור כבר נוצל או שפג תוקפו. אפשר לבקש קישור חדש.",
 		"אם * היא כתובת של חבר, הודעה כבר בדרך. פתיחת הקישור שבה מובילה להרשמה.",
 		"אין חבר עם כתובת זו. כדאי לבדוק את האיות.",
 		"יותר מדי ניסיונות. נסו שוב מאוחר יותר.", "נא לכתוב את שמך.",
@@ -176,7 +172,7 @@ var labelsOf = map[string]labels{
 		"Aanmelden", "Afmelden", "E-mailadres", "Naam", "Inloggen",
 		"We hebben een e-mail gestuurd naar *. Open de link erin om u aan te melden.",
 		"Vrije plaatsen: *", "Bekijk lidmaatschappen", "Aangemeld blijven", "Ander adres gebruiken",
-		"Stuur mij ook de nieuwsbrief", "Verplaatst, eerst: *",
+		"Stuur mij ook de nieuwsbrief", "Verplaatst, eerder: *",
 		"Nog één stap: druk op de knop om u aan te melden.",
 		"Deze link is al gebruikt of verlopen. Vraag een nieuwe aan.",
 		"Als * het adres van een lid is, is er een e-mail onderweg. Open de link erin om u aan te melden.",
@@ -231,7 +227,7 @@ var labelsOf = map[string]labels{
 		"Kaydol", "Kaydı iptal et", "E-posta adresi", "Ad", "Giriş yap",
 		"* adresine bir e-posta gönderdik. İçindeki bağlantıyı açınca kaydınız tamamlanır.",
 		"Kalan yer: *", "Üyelik seçenekleri", "Kaydı koru", "Başka bir adres kullan",
-		"Bülteni de gönderin", "Değişti, önceki: *",
+		"Bülteni bana da gönderin", "Değişti, önceki: *",
 		"Bir adım kaldı: kaydolmak için düğmeye basın.",
 		"Bu bağlantı daha önce kullanılmış ya da süresi dolmuş. Yenisini isteyin.",
 		"* bir üyenin adresiyse e-posta yolda. Kaydolmak için içindeki bağlantıyı açın.",
@@ -262,17 +258,24 @@ var labelsOf = map[string]labels{
 	},
 }
 
-// labelsIn are those in the language of a request that says one, nil for others.
-func labelsIn(r *http.Request) *labels {
-	if !r.URL.Query().Has("lang") {
-		return nil
+// OfLink is the message for a reader who came by the link of a mail, in English if there is none in the language. It is ""
+// in states in which the link does not matter.
+func OfLink(language string, state State) string {
+	if _, ok := Language(language); !ok {
+		language = DefaultLanguage
 	}
-	found := labelsFor(cmp.Or(languageOf(r), "en"))
-	return &found
+	switch labels := LabelsOf(language); state {
+	case CanRegister:
+		return labels.confirm
+	case LoginRequiredFree, LoginRequiredPaid:
+		return labels.stale
+	case UpgradeRequired, Registered, RegistrationClosed, EventPassed:
+	}
+	return ""
 }
 
-// labelsFor reads no, the older code of Norwegian, as nb.
-func labelsFor(language string) labels {
+// LabelsOf takes a language that [Language] has named. It reads no, the older code of Norwegian, as nb.
+func LabelsOf(language string) Labels {
 	if language == "no" {
 		language = "nb"
 	}

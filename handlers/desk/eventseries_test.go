@@ -1,0 +1,98 @@
+package desk_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
+)
+
+// The days of a month that are offered go by the date of the event, each with the first date that it would have.
+func TestRulesOfCopies(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	for date, want := range map[string][]string{
+		"":           {"week  Every week", "two_weeks  Every second week"},
+		"2031-05-06": {"week 2031-05-13 Every week", "two_weeks 2031-05-20 Every second week", "month 2031-06-03 Every first Tuesday of a month"},
+		"2031-05-27": {"week 2031-06-03 Every week", "two_weeks 2031-06-10 Every second week", "month 2031-06-24 Every fourth Tuesday of a month", "month_last 2031-06-24 Every last Tuesday of a month"},
+		"2031-10-31": {"week 2031-11-07 Every week", "two_weeks 2031-11-14 Every second week", "month 2032-01-30 Every fifth Friday of a month", "month_last 2031-11-28 Every last Friday of a month"},
+	} {
+		e := h.create(map[string]any{"name": "Choir", "event_date": date, "event_time_start": "00:30", "event_time_zone": "Asia/Tokyo"})
+		page := h.get("events?confirm=duplicate&event="+e.ID, "Editor")
+		var got []string
+		for option := range elements(page.body, "option") {
+			got = append(got, attribute(option, "value")+" "+attribute(option, "data-first")+" "+textOf(option))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %q (-want +got): %s", date, diff)
+		}
+		if got, want := strings.Contains(page.Text, "With every fifth Friday, a month that has none gets no copy."), date == "2031-10-31"; got != want {
+			t.Errorf("of %q: says of months without a copy: %t, want %t", date, got, want)
+		}
+	}
+}
+
+// An editor makes a series, and publishes with one press what is ready of it. The rest says why it is not.
+func TestSeries(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Choir", "menu": "Cake", "event_date": "2100-10-29"})
+	got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", "1", "date", "2100-10-30", "every", "month", "until", "2101-08-01").text(t)
+	if want := "3 drafts were made. 6 months have no such day, and no draft. New event Event Settings These are the events of the series Choir . Publish 3 drafts… All events "; !strings.HasPrefix(got, want) {
+		t.Errorf("made: got %q, want %q at its start", got, want)
+	}
+	page, err := h.Events.List(t.Context(), "daily", events.Query{View: events.Drafts, Series: e.ID, Most: 10})
+	if err != nil || len(page.Events) != 3 {
+		t.Fatalf("got %+v, %v, want 3 drafts", page, err)
+	}
+	second := page.Events[1]
+	if _, err := h.Events.Save(t.Context(), "daily", second.ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"event_date": "2100-12-31"}}, nil); err != nil {
+		t.Fatalf("h.Events.Save: %v", err)
+	}
+	const rest = "31 Dec 2100 : Without a name . Name is required. And 1 more."
+	asks := h.get("events?confirm=publish-series&event="+e.ID, "Editor").text(t)
+	if want := "Back to the series Publish the drafts of Choir ? Readers find these as soon as Ghost has their posts: "; !strings.HasPrefix(asks, want) || !strings.Contains(asks, rest+" Publish 2 events Leave them as they are") {
+		t.Errorf("asks %q, want %q and %q", asks, want, rest)
+	}
+	const done = "2 events are published. Readers find each of them as soon as Ghost has its post. 1 draft is not ready. Back to the series Drafts of Choir These are not ready, and stay drafts: " + rest + " Back to the series"
+	if got := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t); got != done {
+		t.Errorf("published: got %q, want %q", got, done)
+	}
+	if got, want := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t), "No event was published. 1 draft is not ready. "; !strings.HasPrefix(got, want) {
+		t.Errorf("again: got %q, want %q at its start", got, want)
+	}
+	if err := h.Events.Delete(t.Context(), "daily", second.ID, 0); err != nil {
+		t.Fatalf("h.Events.Delete: %v", err)
+	}
+	if got, want := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t), "No event was published. New event Event Settings These are the events of the series Choir . All events "; !strings.HasPrefix(got, want) {
+		t.Errorf("with no draft left: got %q, want %q at its start", got, want)
+	}
+	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Series: 3 events") {
+		t.Errorf("the editor says %q, want how many events the series has", got)
+	}
+}
+
+// While Ghost does not say whose the session is, a series is kept published, and sent later.
+func TestSeriesWhileGhostIsAway(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	e := h.publish(map[string]any{"name": "Choir", "menu": "Cake", "event_date": "2100-06-01"})
+	h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", "1", "date", "2100-06-08", "until", "2100-06-20")
+	h.Ghost.Break(desktest.ErrGone)
+	got := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t)
+	if want := "2 events are published. Readers find each of them as soon as Ghost has its post. Ghost does not answer now. "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its start", got, want)
+	}
+	page, err := h.Events.List(t.Context(), "daily", events.Query{Series: e.ID, Most: 10})
+	statuses := []string{}
+	for _, e := range page.Events {
+		statuses = append(statuses, fmt.Sprint(e.Status, " ", e.Pending != nil))
+	}
+	if diff := cmp.Diff([]string{"published false", "published true", "published true"}, statuses); err != nil || diff != "" {
+		t.Errorf("%v, the events, and whether they are pending (-want +got): %s", err, diff)
+	}
+}
