@@ -76,6 +76,23 @@ func TestSeriesIsPublished(t *testing.T) {
 	})
 }
 
+// A series has all of its events also where the database sorts z before t.
+func TestSeriesByAnyCollation(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		r := newBench(t, db)
+		if db.Kind == database.Postgres {
+			dbtest.Exec(t, db, `ALTER TABLE events ALTER COLUMN id TYPE TEXT COLLATE "et-x-icu"`)
+		}
+		first := want[Event](t)(r.Create(t.Context(), "daily", Edit{"solo", "webinar", map[string]any{"name": "Choir", "event_date": "2031-05-01"}}))
+		r.copies(r.Service, first.ID, Copies{Date: "2031-05-08", Until: "2032-04-29"})
+		q := Query{Series: first.ID, Most: 1}
+		page, tally := want[Page](t)(r.List(t.Context(), "daily", q)), want[Tally](t)(r.Tally(t.Context(), "daily", q, time.UTC))
+		if got, want := fmt.Sprint(page.Total, tally.Views[AllEvents]), fmt.Sprint(1+MaxCopies, 1+MaxCopies); got != want {
+			t.Errorf("listed and counted: got %s, want %s", got, want)
+		}
+	})
+}
+
 // slowStore takes half a second for each change, by its own clock.
 type slowStore struct {
 	*SQL
