@@ -76,6 +76,11 @@ func TestSeries(t *testing.T) {
 	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Series: 3 events") {
 		t.Errorf("the editor says %q, want how many events the series has", got)
 	}
+	for a := range elements(h.get("events?view=all&q=none&type=party&series="+e.ID, "Editor").body, "a") {
+		if want := "events?series=" + e.ID + "&view=all"; textOf(a) == "Show all" && attribute(a, "href") != want {
+			t.Errorf("Show all leads to %q, want %q", attribute(a, "href"), want)
+		}
+	}
 }
 
 // An editor publishes the drafts that the page lists, as they were then. What is beyond the list is for another press.
