@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -160,28 +160,22 @@ func (r *eventsView) save(ctx context.Context, do string) (any, error) {
 	case do == "write" && e.Post.ID != "" && e.Post.Edit != "":
 		return adminPath(e.Post.Edit), nil
 	default:
-		if do == "save" && e.Status == events.Published && hasMoved(before, e) {
-			n, err := r.registered(ctx, e)
-			if err != nil {
-				return nil, err
-			}
-			if n > 0 {
-				do = "move"
-			}
+		if hasMoved := !lastMove(e).Equal(lastMove(before)); hasMoved && do == "save" {
+			do = "move"
+		} else if hasMoved && do == "publish" { // once more
+			do = "publish-moved"
 		}
 		return r.done(ctx, e, do)
 	}
 	return r.refused(ctx, shown, of, err)
 }
 
-// hasMoved reports whether an event is at another time or place than it was.
-func hasMoved(before, now events.Event) bool {
-	for _, key := range []string{"event_date", "event_time_start", "event_time_end", "event_date_end", "event_time_zone", "location", "platform_url"} {
-		if !reflect.DeepEqual(before.Values[key], now.Values[key]) {
-			return true
-		}
+// lastMove is when a published event last got another date or place, zero for never.
+func lastMove(e events.Event) time.Time {
+	if len(e.Moves) == 0 {
+		return time.Time{}
 	}
-	return false
+	return e.Moves[len(e.Moves)-1].At
 }
 
 // done shows an event to which something was done. That is another request, unless the platform
@@ -190,10 +184,7 @@ func (r *eventsView) done(ctx context.Context, e events.Event, do string) (any, 
 	if !r.visitor.IsRecalled {
 		return redirection(url.Values{"event": {e.ID}, "done": {do}}.Encode()), nil
 	}
-	said, err := r.toldOf(ctx, e, do)
-	if err != nil {
-		return nil, err
-	}
+	said := r.toldOf(ctx, e, do)
 	said.Text = strings.ReplaceAll("%s does not answer. What you did is kept here, and sent to %s as soon as it responds. ", "%s", r.site.Kind.Title) + said.Text
 	return r.editor(ctx, input{event: e, typeKey: e.Type, values: e.Values, notice: said, isSaved: true})
 }
@@ -240,17 +231,14 @@ func (r *eventsView) change(ctx context.Context, do string) (any, error) {
 	case "duplicate":
 		return r.duplicate(ctx, id)
 	case "delete":
-		var places []*shownPlaces
-		if places, err = r.places(ctx, events.Event{ID: id}); err != nil {
+		n, err := r.registered(ctx, events.Event{ID: id})
+		if err != nil {
 			return nil, err
 		}
 		if err = r.events.Delete(ctx, site, id, revision); err == nil {
-			query := url.Values{"done": {do}}
-			if places[0] != nil {
-				query.Set("registered", strconv.Itoa(places[0].Registered))
-			}
-			return redirection(query.Encode()), nil
+			return redirection(url.Values{"done": {do}, "registered": {strconv.Itoa(n)}}.Encode()), nil
 		}
+		return r.unchanged(ctx, id, err)
 	}
 	if err == nil {
 		return r.done(ctx, e, do)

@@ -42,9 +42,7 @@ func (r *eventsView) edit(ctx context.Context, id, typeKey string) (any, error) 
 	}
 	in := input{event: e, typeKey: e.Type, values: e.Values, notice: r.eventDone(id), isSaved: true}
 	if in.notice != nil {
-		if in.notice, err = r.toldOf(ctx, e, r.request.URL.Query().Get("done")); err != nil {
-			return nil, err
-		}
+		in.notice = r.toldOf(ctx, e, r.request.URL.Query().Get("done"))
 	}
 	if _, ok := r.declared.Type(typeKey); ok && typeKey != e.Type {
 		in.typeKey, in.isSaved = typeKey, false

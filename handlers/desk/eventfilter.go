@@ -93,6 +93,9 @@ func (f eventFilter) address(after string) string {
 // First is the address of the first page.
 func (f eventFilter) First() string { return f.address("") }
 
+// All is the address of the tab without what narrows it.
+func (f eventFilter) All() string { return eventFilter{View: f.View, Series: f.Series}.address("") }
+
 // tabs are those of a filter, with what each would have.
 func (f eventFilter) tabs(t events.Tally) (tabs []eventTab) {
 	for _, v := range eventViews {

@@ -49,7 +49,7 @@ func changeEvents(ctx context.Context, v *view) (any, error) {
 	case "save", "publish", "write":
 		return ev.save(ctx, do)
 	case publishSeries:
-		return ev.publishSeries(ctx, v.request.PostForm.Get("event"))
+		return ev.publishSeries(ctx, v.request.PostForm)
 	case "unpublish", "cancel", "delete", "duplicate", "card":
 		return ev.change(ctx, do)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -89,16 +90,18 @@ func (r *eventsView) series(ctx context.Context, id string) (*shownSeries, error
 type seriesQuestion struct {
 	ID, Name, Platform string
 	Ready, Unready     []seriesDraft
-	More               int // drafts that can be published and are not shown
+	More               int // drafts that can be published and are not shown: another press is for them
 	Rest               int // other drafts that are not shown
-	Count              int // of those that can be published
 }
 
 // seriesDraft is a draft, and the reason why it cannot be published.
-type seriesDraft struct{ ID, Name, When, Reason string }
+type seriesDraft struct {
+	ID, Name, When, Reason string
+	Revision               int64
+}
 
 func draftOf(e events.Event) seriesDraft {
-	shown := seriesDraft{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e)}
+	shown := seriesDraft{ID: e.ID, Name: nameOf(e.Values), When: dateOf(e), Revision: e.Revision}
 	if shown.When == "" {
 		shown.When = "No date"
 	}
@@ -117,7 +120,7 @@ func (r *eventsView) askSeries(ctx context.Context, e events.Event, said *notice
 	if err != nil {
 		return nil, r.explain(err)
 	}
-	shown := &seriesQuestion{ID: e.ID, Name: nameOf(e.Values), Platform: r.site.Kind.Title, Count: len(found.Ready)}
+	shown := &seriesQuestion{ID: e.ID, Name: nameOf(e.Values), Platform: r.site.Kind.Title}
 	shown.More, shown.Rest = max(0, len(found.Ready)-maxShownDrafts), found.Left+max(0, len(found.Unready)-maxShownDrafts)
 	for _, of := range found.Ready[:len(found.Ready)-shown.More] {
 		shown.Ready = append(shown.Ready, draftOf(of))
@@ -133,20 +136,30 @@ func (r *eventsView) askSeries(ctx context.Context, e events.Event, said *notice
 	return eventsPage{Series: shown, Notice: said}, nil
 }
 
-// publishSeries publishes what is ready of the series of an event, and shows what is not.
-func (r *eventsView) publishSeries(ctx context.Context, id string) (any, error) {
-	e, err := r.find(ctx, id)
+// publishSeries publishes what is ready of the drafts of a series that the form lists, as they were then, and shows what is not.
+func (r *eventsView) publishSeries(ctx context.Context, form url.Values) (any, error) {
+	e, err := r.find(ctx, form.Get("event"))
 	if err != nil {
 		return nil, err
 	}
-	done, err := r.events.PublishSeries(ctx, r.site.Name, e.ID, r.typeOf)
+	seen := make(map[string]int64)
+	for _, draft := range form["draft"] {
+		id, text, _ := strings.Cut(draft, " ")
+		revision, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || revision <= 0 {
+			return nil, errForm
+		}
+		seen[id] = revision
+	}
+	done, err := r.events.PublishSeries(ctx, r.site.Name, e.ID, seen, r.typeOf)
 	if err != nil {
 		return nil, r.explain(err)
 	}
 	said := seriesSaid(r.site.Kind.Title, len(done.Ready), len(done.Unready), done.Left)
 	if r.visitor.IsRecalled {
 		said.Text += " " + r.site.Kind.Title + " does not answer now."
-		return r.askSeries(ctx, e, said)
+		said.More = &link{Title: "Back to the series", Address: "events?" + url.Values{"series": {e.ID}, "view": {allTab}}.Encode()}
+		return eventsPage{Notice: said}, nil
 	}
 	query := url.Values{"done": {publishSeries}, "ready": {strconv.Itoa(len(done.Ready))}, "unready": {strconv.Itoa(len(done.Unready))}, "left": {strconv.Itoa(done.Left)}}
 	if len(done.Unready)+done.Left > 0 {
@@ -174,8 +187,11 @@ func seriesSaid(platform string, ready, unready, left int) *notice {
 	case unready > 1:
 		text += fmt.Sprintf(" %d drafts are not ready.", unready)
 	}
-	if left > 0 {
-		text += fmt.Sprintf(" %d are left for another press.", left)
+	switch {
+	case left == 1:
+		text += " 1 was not reached. Press again."
+	case left > 1:
+		text += fmt.Sprintf(" %d were not reached. Press again.", left)
 	}
 	return &notice{Text: text}
 }

@@ -2,6 +2,7 @@ package desk_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -59,10 +60,11 @@ func TestSeries(t *testing.T) {
 		t.Errorf("asks %q, want %q and %q", asks, want, rest)
 	}
 	const done = "2 events are published. Readers find each of them as soon as Ghost has its post. 1 draft is not ready. Back to the series Drafts of Choir These are not ready, and stay drafts: " + rest + " Back to the series"
-	if got := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t); got != done {
+	form := h.seriesForm(e.ID)
+	if got := h.post("events", "Editor", form...).text(t); got != done {
 		t.Errorf("published: got %q, want %q", got, done)
 	}
-	if got, want := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t), "No event was published. 1 draft is not ready. "; !strings.HasPrefix(got, want) {
+	if got, want := h.post("events", "Editor", form...).text(t), "No event was published. 1 draft is not ready. "; !strings.HasPrefix(got, want) {
 		t.Errorf("again: got %q, want %q at its start", got, want)
 	}
 	if err := h.Events.Delete(t.Context(), "daily", second.ID, 0); err != nil {
@@ -74,6 +76,55 @@ func TestSeries(t *testing.T) {
 	if got := h.get("events?event="+e.ID, "Editor").text(t); !strings.Contains(got, "Series: 3 events") {
 		t.Errorf("the editor says %q, want how many events the series has", got)
 	}
+	for a := range elements(h.get("events?view=all&q=none&type=party&series="+e.ID, "Editor").body, "a") {
+		if want := "events?series=" + e.ID + "&view=all"; textOf(a) == "Show all" && attribute(a, "href") != want {
+			t.Errorf("Show all leads to %q, want %q", attribute(a, "href"), want)
+		}
+	}
+}
+
+// An editor publishes the drafts that the page lists, as they were then. What is beyond the list is for another press.
+func TestSeriesIsPublishedAsListed(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	e := h.create(map[string]any{"name": "Choir", "menu": "Cake", "event_date": "2100-01-01"})
+	copies := func(date, until string) []events.Event {
+		t.Helper()
+		made, _, err := h.Events.Copy(t.Context(), "daily", e.ID, events.Copies{Date: date, Until: until})
+		if err != nil {
+			t.Fatalf("h.Events.Copy: %v", err)
+		}
+		return made
+	}
+	made := copies("2100-01-08", "2100-12-30")
+	copies("2101-01-01", "2101-03-31")
+	form := h.seriesForm(e.ID)
+	if got := h.get("events?confirm=publish-series&event="+e.ID, "Editor").text(t); !strings.Contains(got, "Another press is for 5 more. Publish 60 events ") {
+		t.Errorf("of 65 drafts, got %q, want 60, and 5 for another press", got)
+	}
+	if _, err := h.Events.Save(t.Context(), "daily", made[0].ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Ball", "menu": "Tea", "event_date": "2100-01-08"}}, nil); err != nil {
+		t.Fatalf("h.Events.Save: %v", err)
+	}
+	const want = "59 events are published. Readers find each of them as soon as Ghost has its post. 1 draft is not ready. 5 were not reached. Press again. Back to the series "
+	got := h.post("events", "Editor", form...).text(t)
+	if !strings.HasPrefix(got, want) || !strings.Contains(got, " Publish 6 events ") || !strings.Contains(got, "8 Jan 2100 : Ball") {
+		t.Errorf("got %q, want %q at its start, and the others listed as they are now", got, want)
+	}
+	if got := h.ask("POST", path+"events", "Editor", formOf("do", "publish-series", "event", e.ID, "draft", e.ID)).Code; got != http.StatusBadRequest {
+		t.Errorf("a draft without a revision: status %d, want 400", got)
+	}
+}
+
+// seriesForm has the fields of the form that publishes the drafts of a series.
+func (h *harness) seriesForm(id string) []string {
+	h.T.Helper()
+	form := []string{"do", "publish-series"}
+	for input := range elements(h.get("events?confirm=publish-series&event="+id, "Editor").body, "input") {
+		if name := attribute(input, "name"); name == "event" || name == "draft" {
+			form = append(form, name, attribute(input, "value"))
+		}
+	}
+	return form
 }
 
 // While Ghost does not say whose the session is, a series is kept published, and sent later.
@@ -82,17 +133,25 @@ func TestSeriesWhileGhostIsAway(t *testing.T) {
 	h.declareEvents()
 	e := h.publish(map[string]any{"name": "Choir", "menu": "Cake", "event_date": "2100-06-01"})
 	h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", "1", "date", "2100-06-08", "until", "2100-06-20")
+	lacking, _, err := h.Events.Copy(t.Context(), "daily", e.ID, events.Copies{Date: "2100-07-01", Until: "2100-07-02"})
+	if err != nil {
+		t.Fatalf("h.Events.Copy: %v", err)
+	}
+	if _, err := h.Events.Save(t.Context(), "daily", lacking[0].ID, 0, events.Edit{Theme: "nightly", Type: "party", Values: map[string]any{"name": "Secret"}}, nil); err != nil {
+		t.Fatalf("h.Events.Save: %v", err)
+	}
+	form := h.seriesForm(e.ID)
 	h.Ghost.Break(desktest.ErrGone)
-	got := h.post("events", "Editor", "do", "publish-series", "event", e.ID).text(t)
-	if want := "2 events are published. Readers find each of them as soon as Ghost has its post. Ghost does not answer now. "; !strings.HasPrefix(got, want) {
-		t.Errorf("got %q, want %q at its start", got, want)
+	got := h.post("events", "Editor", form...).text(t)
+	if want := "2 events are published. Readers find each of them as soon as Ghost has its post. 1 draft is not ready. Ghost does not answer now. Back to the series"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	page, err := h.Events.List(t.Context(), "daily", events.Query{Series: e.ID, Most: 10})
 	statuses := []string{}
 	for _, e := range page.Events {
 		statuses = append(statuses, fmt.Sprint(e.Status, " ", e.Pending != nil))
 	}
-	if diff := cmp.Diff([]string{"published false", "published true", "published true"}, statuses); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"published false", "published true", "published true", "draft false"}, statuses); err != nil || diff != "" {
 		t.Errorf("%v, the events, and whether they are pending (-want +got): %s", err, diff)
 	}
 }

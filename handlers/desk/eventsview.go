@@ -314,7 +314,8 @@ func (v *view) eventDone(id string) *notice {
 }
 
 // toldOf is what was done to an event, how far it is, and what those who are registered for it learn of it.
-func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) (*notice, error) {
+// It was done also if nobody can count them now.
+func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) *notice {
 	text := eventsDone[done]
 	if later, ok := eventsDoneLater[done]; ok && e.Pending != nil {
 		text = later
@@ -322,14 +323,13 @@ func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) (*
 	said := &notice{Text: strings.ReplaceAll(text, "%s", r.site.Kind.Title)}
 	learn, ok := guestsLearn[done]
 	if !ok {
-		return said, nil
+		return said
 	}
-	n, err := r.registered(ctx, e)
-	if n > 0 {
+	if n, err := r.registered(ctx, e); err == nil && n > 0 {
 		said.Text += " " + guestsOf(n, "is registered", "are registered") + learn
 		said.More = &link{Title: "Guest list", Address: "guest-list?event=" + e.ID}
 	}
-	return said, err
+	return said
 }
 
 // registered is how many are registered for an event.
@@ -348,20 +348,24 @@ func guestsOf(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+const moveLearned = ". Nobody gets a mail. The event's page and subscribed calendars have the new date and place. Tell them."
+
 // guestsLearn is what those who are registered for an event learn of what was done, or is about to be.
 var guestsLearn = map[string]string{
-	"move":      ". Nobody gets a mail. The event's page and subscribed calendars have the new date and place. Tell them.",
-	"unpublish": ". Nobody gets a mail, and the event's page is gone. Tell them. They stay registered if it is published again.",
-	"cancel":    ". Nobody gets a mail. Only who looks at the event's page, or has the calendar, learns of it. Tell them.",
+	"move":          moveLearned,
+	"publish-moved": moveLearned,
+	"unpublish":     ". Nobody gets a mail, and the event's page is gone. Tell them. They stay registered if it is published again.",
+	"cancel":        ". Nobody gets a mail. Only the event's page and subscribed calendars say so. Tell them.",
 }
 
 // eventsDoneLater is what was done, in words, while the platform does not have it yet.
 var eventsDoneLater = map[string]string{
-	"publish":   "The event is published. Readers find it as soon as %s has its post.",
-	"unpublish": "The event is not published any more. Its post becomes a draft in %s, with its text.",
-	"cancel":    "The event is cancelled. Its page stays, and says so as soon as %s has it.",
-	"card":      "The text of the post has date and place of the event again, as soon as %s has it.",
-	"move":      "The event was saved, with another date or place. Its page has them as soon as %s has it.",
+	"publish":       "The event is published. Readers find it as soon as %s has its post.",
+	"publish-moved": "The event is published again, with another date or place. Its page has them as soon as %s has it.",
+	"unpublish":     "The event is not published any more. Its post becomes a draft in %s, with its text.",
+	"cancel":        "The event is cancelled. Its page stays, and says so as soon as %s has it.",
+	"card":          "The text of the post has date and place of the event again, as soon as %s has it.",
+	"move":          "The event was saved, with another date or place. Its page has them as soon as %s has it.",
 }
 
 // isOwnLink reports whether a page of the desk led here, and not a link of somebody's, which could
@@ -376,15 +380,16 @@ var isOfList = map[string]bool{"delete": true, "copies": true}
 
 // eventsDone are what was done, in words.
 var eventsDone = map[string]string{
-	"save":      "The event was saved.",
-	"move":      "The event was saved, with another date or place.",
-	"write":     "The event was saved. Its post is made as soon as %s responds. Then you can write its text there.",
-	"publish":   "The event is published.",
-	"unpublish": "The event is not published any more. Its post is a draft in %s, with its text.",
-	"cancel":    "The event is cancelled. Its page stays, and says so.",
-	"card":      "The text of the post has date and place of the event again.",
-	"delete":    "The event was deleted. Its post, if it had one, stays in %s as a draft.",
-	"duplicate": "This is the copy, a draft without slug and date.",
-	"copy":      "This is the copy, a draft.",
-	"copies":    "", // copiesSaid says how many
+	"save":          "The event was saved.",
+	"move":          "The event was saved, with another date or place.",
+	"write":         "The event was saved. Its post is made as soon as %s responds. Then you can write its text there.",
+	"publish":       "The event is published.",
+	"publish-moved": "The event is published again, with another date or place.",
+	"unpublish":     "The event is not published any more. Its post is a draft in %s, with its text.",
+	"cancel":        "The event is cancelled. Its page stays, and says so.",
+	"card":          "The text of the post has date and place of the event again.",
+	"delete":        "The event was deleted. Its post, if it had one, stays in %s as a draft.",
+	"duplicate":     "This is the copy, a draft without slug and date.",
+	"copy":          "This is the copy, a draft.",
+	"copies":        "", // copiesSaid says how many
 }

@@ -3,6 +3,7 @@ package desk_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
 )
 
@@ -208,7 +210,7 @@ func TestEditorReadsWhatGuestsLearn(t *testing.T) {
 	const mail = "1 is registered. Nobody gets a mail"
 	for do, want := range map[string][2]string{
 		"unpublish": {mail + ", and the event's page is gone.", "The event is not published any more. Its post is a draft in Ghost, with its text. " + mail},
-		"cancel":    {mail + ". Only who looks at the event's page, or has the calendar, learns of it.", "The event is cancelled. Its page stays, and says so. " + mail},
+		"cancel":    {mail + ". Only the event's page and subscribed calendars say so.", "The event is cancelled. Its page stays, and says so. " + mail},
 		"delete":    {"1 registered and 0 cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it. Nobody gets a mail: tell them. Guest list", "The event was deleted. Its post, if it had one, stays in Ghost as a draft. 1 was registered, and got no mail. "},
 	} {
 		h, e, _ := withParty(t)
@@ -220,15 +222,28 @@ func TestEditorReadsWhatGuestsLearn(t *testing.T) {
 		}
 	}
 	h, e, _ := withParty(t)
+	form := func(do, date, name string) []string {
+		return []string{
+			"do", do, "event", e.ID, "revision", "0", "type", "party", "was", "party", "kept", "{}", "f.name", name, "f.menu", "Cake", "f.event_date", date, "f.access", "free",
+		}
+	}
 	save := func(date, name string) string {
 		t.Helper()
-		return h.post("events", "Editor", "do", "save", "event", e.ID, "revision", "0", "type", "party", "was", "party", "kept", "{}",
-			"f.name", name, "f.menu", "Cake", "f.event_date", date, "f.access", "free").text(t)
+		return h.post("events", "Editor", form("save", date, name)...).text(t)
 	}
 	if got, want := save("2100-05-01", "Ball"), "The event was saved. "; !strings.HasPrefix(got, want) || strings.Contains(got, mail) {
 		t.Errorf("another name: got %q, want %q alone", got, want)
 	}
 	if got, want := save("2100-05-02", "Ball"), "The event was saved, with another date or place. "+mail+". The event's page and subscribed calendars have the new date and place. Tell them. Guest list "; !strings.HasPrefix(got, want) {
 		t.Errorf("another date: got %q, want %q at its start", got, want)
+	}
+	h.post("events", "Editor", "do", "cancel", "event", e.ID, "revision", "0")
+	got := h.post("events", "Editor", form("publish", "2100-05-03", "Ball")...).text(t)
+	if want := "The event is published again, with another date or place. " + mail; !strings.HasPrefix(got, want) {
+		t.Errorf("published again on another date: got %q, want %q at its start", got, want)
+	}
+	dbtest.Exec(t, h.DB, "ALTER TABLE registrations RENAME TO gone")
+	if got := h.ask("POST", path+"events", "Editor", formOf(form("save", "2100-05-04", "Ball")...)); got.Code != http.StatusSeeOther {
+		t.Errorf("saved while nobody can count guests: %v %s, want the event", got.Code, got.Body)
 	}
 }

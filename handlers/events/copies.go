@@ -1,7 +1,10 @@
 package events
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/http"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
@@ -9,7 +12,11 @@ import (
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
-var errNoCopies = api.Invalid(`Send JSON such as {"date": "2031-05-08", "every": "week", "until": "2031-06-26"}.`)
+// Errors of bodies.
+var (
+	errNoDrafts = api.Invalid(`Send no body, or JSON such as {"drafts": [{"id": "k5xqzrj2mdr7yqf4w3vhnb6tea", "revision": 12}]}.`)
+	errNoCopies = api.Invalid(`Send JSON such as {"date": "2031-05-08", "every": "week", "until": "2031-06-26"}.`)
+)
 
 // copies makes drafts with what the event has, on other dates.
 func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
@@ -39,12 +46,49 @@ func (a *eventRequest) copies(ctx context.Context) (api.Response, error) {
 	return api.Response{Status: http.StatusCreated, Body: response}, nil
 }
 
-// publishSeries publishes the drafts of a series that lack nothing, and says what the others lack.
+// seen reads the drafts to publish, with their revisions by ID, nil for all. The body may be left out. Errors: ErrTooLarge,
+// errNotJSON, errNoDrafts.
+func (a *eventRequest) seen() (map[string]int64, error) {
+	switch text, err := a.ReadBody(); {
+	case errors.Is(err, api.ErrTooLarge):
+		return nil, err
+	case err != nil:
+		return nil, errNoDrafts
+	case len(text) == 0:
+		return nil, nil //nolint:nilnil // all of them
+	default:
+		a.Body = io.NopCloser(bytes.NewReader(text))
+	}
+	var body struct {
+		Drafts []struct {
+			ID       string
+			Revision int64
+		}
+	}
+	if err := a.read(&body, errNoDrafts); err != nil || body.Drafts == nil {
+		return nil, err
+	}
+	seen := make(map[string]int64)
+	for _, draft := range body.Drafts {
+		if !events.IsID(draft.ID) || draft.Revision <= 0 {
+			return nil, errNoDrafts
+		}
+		seen[draft.ID] = draft.Revision
+	}
+	return seen, nil
+}
+
+// publishSeries publishes the drafts of a series that lack nothing, or those of them that the body lists, and says what the
+// others lack.
 func (a *eventRequest) publishSeries(ctx context.Context) (api.Response, error) {
+	seen, err := a.seen()
+	if err != nil {
+		return api.Response{}, err
+	}
 	if _, err := a.service.Find(ctx, a.site.Name, a.id); err != nil {
 		return api.Response{}, err
 	}
-	done, err := a.service.PublishSeries(ctx, a.site.Name, a.id, func(ctx context.Context, e events.Event) (*events.Type, error) {
+	done, err := a.service.PublishSeries(ctx, a.site.Name, a.id, seen, func(ctx context.Context, e events.Event) (*events.Type, error) {
 		return a.typeOf(ctx, e.Theme, e.Type)
 	})
 	if err != nil {
@@ -61,6 +105,9 @@ func (a *eventRequest) publishSeries(ctx context.Context) (api.Response, error) 
 	}{[]string{}, []unready{}, done.Left}
 	for _, e := range done.Ready {
 		response.Published = append(response.Published, e.ID)
+	}
+	if a.Visitor.IsRecalled { // who is shown nothing
+		done.Unready = nil
 	}
 	for _, of := range done.Unready {
 		response.Unready = append(response.Unready, unready{of.Event.ID, of.Problems})

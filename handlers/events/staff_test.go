@@ -145,8 +145,8 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
 			"PUT " + one + " " + ball, "DELETE " + one, "POST " + one + "/write", "POST " + one + "/publish", "POST " + one + "/unpublish", "POST " + one + "/cancel",
 		}},
-		{exchange.Refused(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/registrations " + large}},
-		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/registrations email=jane"}},
+		{exchange.Refused(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/publish-series " + large, "POST " + one + "/registrations " + large}},
+		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/publish-series drafts=", "POST " + one + "/registrations email=jane"}},
 		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: application/json-seq", []string{"POST  " + party}},
 		{exchange.Refused(422, "The view is upcoming, past or drafts."), "", []string{"GET ?view=old", "HEAD ?view=old"}},
 		{exchange.Refused(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001"}},
@@ -158,6 +158,9 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
 		{exchange.Refused(422, `There is no theme "none" with event types on this site.`), "", []string{`POST  {"theme":"none","type":"webinar"}`}},
 		{exchange.Refused(422, `The field "theme" is missing: send the name of the theme that has the event type.`), "", []string{`POST  {"type":"webinar"}`}},
+		{exchange.Refused(422, `Send no body, or JSON such as {"drafts": [{"id": "k5xqzrj2mdr7yqf4w3vhnb6tea", "revision": 12}]}.`), "", []string{
+			"POST " + one + "/publish-series []", "POST " + one + `/publish-series {"drafts":[{"id":"x","revision":12}]}`, "POST " + one + `/publish-series {"drafts":[{"id":"` + draft.ID + `"}]}`,
+		}},
 		{problem("every", "An event without a date is on no weekday of a month. Give it a date first."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","every":"month"}`}},
 		{problem("until", "The last date of the copies must not be before the first one."), "", []string{"POST " + one + `/copies {"date":"2031-05-08","until":"2031-05-07"}`}},
 		{problem("name", notText), "", []string{"PUT " + one + " " + strings.Replace(party, "Party", `\u0000`, 1)}},
@@ -193,7 +196,8 @@ func TestEventsRefused(t *testing.T) {
 
 // A program makes a series, and publishes what is ready of it.
 func TestSeriesOfEvents(t *testing.T) {
-	s := exchange.Serve(t, serveStaff(desktest.New(t)))
+	h := desktest.New(t)
+	s := exchange.Serve(t, serveStaff(h))
 	ask := func(method, path, body string, status int) (got struct {
 		ID                 string
 		Events             []made
@@ -220,6 +224,9 @@ func TestSeriesOfEvents(t *testing.T) {
 	}
 	first, second := copies.Events[0].ID, copies.Events[1].ID
 	ask("PUT", "/"+second, party, 200)
+	if done := ask("POST", "/"+first+"/publish-series", fmt.Sprintf(`{"drafts":[{"id":%q,"revision":1}]}`, first), 200); len(done.Unready) != 2 || done.Unready[0].ID != first || done.Unready[0].Problems[0].Field != "revision" || done.Left != 1 {
+		t.Errorf("with another revision of one: %+v, want it refused, and the other that is ready left", done)
+	}
 	done := ask("POST", "/"+first+"/publish-series", "", 202)
 	if diff := cmp.Diff([]string{of.ID, first}, done.Published); diff != "" || len(done.Unready) != 1 || done.Unready[0].ID != second || len(done.Unready[0].Problems) != 2 {
 		t.Errorf("got %+v, want the last one with 2 problems, and the others published (-want +got): %s", done, diff)
@@ -229,6 +236,10 @@ func TestSeriesOfEvents(t *testing.T) {
 	}
 	if list := ask("GET", "?series="+of.ID, "", 200); len(list.Events) != 3 {
 		t.Errorf("the list of the series: %+v, want 3 events", list.Events)
+	}
+	h.Ghost.Break(desktest.ErrGone)
+	if done := ask("POST", "/"+first+"/publish-series", "", 200); len(done.Unready) != 0 {
+		t.Errorf("while Ghost does not say whose the session is: %+v, want nothing of any draft", done)
 	}
 }
 

@@ -31,10 +31,10 @@ const (
 
 // Copies says on which dates copies of an event are.
 type Copies struct {
-	// Date is that of the first one, such as 2031-05-08. The first of a month's rule is not before it.
+	// Date is that of the first one, such as 2031-05-08. With Until, the first of a month's rule is not before it.
 	Date  string
 	Every Rule   // "" is Weekly
-	Until string // the last date; "" for the first copy alone
+	Until string // the last date; "" for one copy, on Date, whatever Every is
 
 	// Key is as for [Service.Duplicate].
 	Key string
@@ -67,18 +67,20 @@ func (c Copies) dates(of *Event) (dates []time.Time, skipped []string, err error
 	default:
 		return wrong("every", "The copies are made every week, two_weeks, month or month_last.")
 	}
+	if c.Until == "" {
+		return []time.Time{first}, nil, nil
+	}
 	last, ok := parseDate(c.Until)
 	switch {
-	case c.Until == "":
 	case !ok:
 		return wrong("until", "The last date of the copies must be a date that exists, such as 2031-12-31.")
 	case last.Before(first):
 		return wrong("until", "The last date of the copies must not be before the first one.")
 	}
-	for i := 0; c.Until != "" || len(dates) == 0; i++ {
+	for i := 0; ; i++ {
 		date, ok := next(i)
 		switch {
-		case c.Until != "" && date.After(last):
+		case date.After(last):
 			if len(dates) == 0 {
 				return wrong("until", fmt.Sprintf("Until %s there is no such day. Choose a later date.", c.Until))
 			}
@@ -92,7 +94,6 @@ func (c Copies) dates(of *Event) (dates []time.Time, skipped []string, err error
 			dates = append(dates, date)
 		}
 	}
-	return dates, nil, nil
 }
 
 // inMonth is the day of a rule in the month that is so many months behind that of the first copy. In a month that has no

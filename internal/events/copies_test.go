@@ -133,11 +133,12 @@ func TestDatesOfCopies(t *testing.T) {
 		"one":                         {"2031-05-06", Copies{Date: "2031-05-08", Every: Fortnightly}, []string{"2031-05-08"}, nil},
 		"the first Tuesday":           {"2031-05-06", Copies{Date: "2031-05-07", Every: Monthly, Until: "2031-08-05"}, []string{"2031-06-03", "2031-07-01", "2031-08-05"}, nil},
 		"the first Tuesday, itself":   {"2031-05-06", Copies{Date: "2031-05-06", Every: Monthly, Until: "2031-06-02"}, []string{"2031-05-06"}, nil},
-		"the next first Tuesday":      {"2031-05-06", Copies{Date: "2031-05-07", Every: Monthly}, []string{"2031-06-03"}, nil},
+		"one, of a month's rule":      {"2031-05-06", Copies{Date: "2031-05-08", Every: Monthly}, []string{"2031-05-08"}, nil},
+		"the next first Tuesday":      {"2031-05-06", Copies{Date: "2031-05-07", Every: Monthly, Until: "2031-06-30"}, []string{"2031-06-03"}, nil},
 		"the last Friday":             {"2031-10-31", Copies{Date: "2031-11-01", Every: MonthlyLast, Until: "2032-02-29"}, []string{"2031-11-28", "2031-12-26", "2032-01-30", "2032-02-27"}, nil},
 		"the fifth Friday":            {"2031-10-31", Copies{Date: "2031-11-01", Every: Monthly, Until: "2032-05-01"}, []string{"2032-01-30", "2032-04-30"}, []string{"2031-11", "2031-12", "2032-02", "2032-03"}},
 		"a fifth Sunday in February":  {"2032-02-29", Copies{Date: "2032-03-01", Every: Monthly, Until: "2032-06-01"}, []string{"2032-05-30"}, []string{"2032-03", "2032-04"}},
-		"of an event on the last day": {"2031-01-31", Copies{Date: "2031-02-01", Every: MonthlyLast}, []string{"2031-02-28"}, nil},
+		"of an event on the last day": {"2031-01-31", Copies{Date: "2031-02-01", Every: MonthlyLast, Until: "2031-03-01"}, []string{"2031-02-28"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := Event{Values: map[string]any{"event_date": test.own}}

@@ -14,8 +14,8 @@ const idLength = 26
 // seriesLength is how much of an ID the events of a series share: 65 random bits tell series apart, and 65 its events.
 const seriesLength = idLength / 2
 
-// addSeries has a query find the events of a series, by the primary key.
-func addSeries(q *database.Query, id string) {
+// addSeries has a query find the events of a series, whatever the database's collation is.
+func (s *SQL) addSeries(q *database.Query, id string) {
 	if id == "" {
 		return
 	}
@@ -25,7 +25,7 @@ func addSeries(q *database.Query, id string) {
 	}
 	const rest = idLength - seriesLength
 	of := id[:seriesLength]
-	q.Add(` AND id BETWEEN ? AND ?`, of+strings.Repeat("0", rest), of+strings.Repeat("z", rest))
+	q.Add(` AND `+s.db.Bytewise("id")+` BETWEEN ? AND ?`, of+strings.Repeat("0", rest), of+strings.Repeat("z", rest))
 }
 
 // IsID reports whether a text may be the ID of an event.

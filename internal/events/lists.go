@@ -51,7 +51,7 @@ func (s *SQL) List(ctx context.Context, site string, q Query) (Page, error) {
 		where.Add(` AND (day_from < ? AND day_until > ? OR COALESCE(day_from, ?) = ? AND starts_at < ? AND over_at > ?)`,
 			dateIn(q.Until).UnixMilli(), dateIn(q.From).UnixMilli(), noDate.UnixMilli(), noDate.UnixMilli(), q.Until.UnixMilli(), q.From.UnixMilli())
 	}
-	addSeries(&where, q.Series)
+	s.addSeries(&where, q.Series)
 	where.AddSearch("name", q.Text)
 	page := Page{}
 	if err := s.db.Read.QueryRowContext(ctx, `SELECT COUNT(*) FROM events`+where.Text, where.Args...).Scan(&page.Total); err != nil {

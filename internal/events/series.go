@@ -11,15 +11,23 @@ import (
 
 // This file publishes the drafts of a series together.
 
-// publishTime bounds how long drafts of a series are published by one request: somebody waits for it. The platform is not
-// waited for, so it is enough for hundreds.
-const publishTime = 2 * time.Second
+const (
+	// publishTime bounds how long drafts of a series are published by one request: somebody waits for it. The platform is not
+	// waited for, so it is enough for hundreds.
+	publishTime = 2 * time.Second
+
+	// refreshTime bounds how long the platform is asked before for the posts of 100 drafts.
+	refreshTime = time.Second
+)
+
+// errUnseen is for a draft that nobody has asked to publish.
+var errUnseen = errors.New("not asked for")
 
 // SeriesDrafts are the drafts of a series, in the order of their dates.
 type SeriesDrafts struct {
 	Ready   []Event // which can be published
 	Unready []Unready
-	Left    int // that were not looked at in time
+	Left    int // that were not looked at in time, or could be published and were not asked for
 }
 
 // Unready is a draft that cannot be published, and why.
@@ -36,29 +44,48 @@ func (s *Service) Drafts(ctx context.Context, site, series string, types TypeFin
 	return s.drafts(ctx, site, series, types, func(Event, *Type) error { return nil })
 }
 
-// PublishSeries publishes those drafts of a series that are ready. They are kept then, and synced while nobody waits.
-// Another call publishes what is left. Errors: those of Drafts, after which some may be published.
-func (s *Service) PublishSeries(ctx context.Context, site, series string, types TypeFinder) (SeriesDrafts, error) {
+// PublishSeries publishes those drafts of a series that are ready and have the revision that was seen, by ID; nil is for
+// all drafts as they are. They are kept then, and synced while nobody waits. Another call publishes what is left. Errors:
+// those of Drafts, after which some may be published.
+func (s *Service) PublishSeries(ctx context.Context, site, series string, seen map[string]int64, types TypeFinder) (SeriesDrafts, error) {
 	defer s.work.Wake(site)
 	return s.drafts(ctx, site, series, types, func(e Event, t *Type) error {
-		_, _, err := s.enqueue(ctx, site, e.ID, e.Revision, s.work.Enqueue, s.publishing(t))
+		revision, isSeen := seen[e.ID]
+		switch {
+		case seen == nil:
+			revision = e.Revision
+		case !isSeen:
+			return errUnseen
+		}
+		_, _, err := s.enqueue(ctx, site, e.ID, revision, s.work.Enqueue, s.publishing(t))
 		return err
 	})
 }
 
-// drafts does something with each draft that is ready, until publishTime is over.
+// drafts does something with each draft that is ready, until publishTime is over. Staff may have scheduled posts a moment
+// ago, so these are refreshed before. If the platform does not respond, they count as they are stored.
 func (s *Service) drafts(ctx context.Context, site, series string, types TypeFinder, do func(Event, *Type) error) (found SeriesDrafts, err error) {
-	began := s.store.Now()
+	var began time.Time
 	total := -1
 	for query := (Query{View: Drafts, Series: series, Most: 100}); query.After != "" || total < 0; {
 		page, err := s.List(ctx, site, query)
 		if err != nil {
 			return found, err
 		}
-		if total < 0 {
-			total = page.Total
+		list := page.Events
+		if !s.work.IsPaused(site) {
+			asking, cancel := context.WithTimeout(ctx, refreshTime)
+			list, _ = s.Posts.Refresh(asking, site, list)
+			cancel()
 		}
-		for _, e := range page.Events {
+		if total < 0 {
+			total, began = page.Total, s.store.Now()
+		}
+		for _, e := range list {
+			if e.Status != Draft { // any more
+				total--
+				continue
+			}
 			if s.store.Now().Sub(began) > publishTime {
 				found.Left = max(0, total-len(found.Ready)-len(found.Unready))
 				return found, nil
@@ -75,11 +102,14 @@ func (s *Service) drafts(ctx context.Context, site, series string, types TypeFin
 				}
 			}
 			switch invalid, ok := errors.AsType[*InvalidError](err); {
+			case errors.Is(err, errUnseen):
+				found.Left++
+				continue
 			case errors.Is(err, ErrNotFound):
 				total--
 				continue
 			case errors.Is(err, ErrChanged):
-				problems = []manifest.Problem{{Field: "revision", Message: "Somebody changed it at this moment."}}
+				problems = []manifest.Problem{{Field: "revision", Message: "Somebody changed it meanwhile."}}
 			case ok:
 				problems = invalid.Problems
 			case err != nil:

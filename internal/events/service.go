@@ -65,12 +65,9 @@ func (s *Service) OfPosts(ctx context.Context, site string, posts []string) ([]s
 // Now is the store's clock.
 func (s *Service) Now() time.Time { return s.store.Now() }
 
-// sendingTime is how long an event may be on its way to a platform that responds: the copies of a year take 20 s.
-const sendingTime = 30 * time.Second
-
 // IsSending reports whether an event that is pending is on its way to the platform, and not kept until that responds.
 func (s *Service) IsSending(e Event) bool {
-	return e.Pending != nil && e.Pending.Tries == 0 && e.Pending.Problem == "" && s.Now().Sub(e.Pending.Since) < sendingTime && !s.work.IsPaused(e.Site)
+	return e.Pending != nil && e.Pending.Tries == 0 && e.Pending.Problem == "" && !s.work.IsPaused(e.Site)
 }
 
 // Tally counts events for the lists of a site, whose months are in a time zone.

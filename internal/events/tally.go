@@ -26,7 +26,7 @@ var tallyEvents = fmt.Sprintf(`SELECT starts_at, over_at, status, type, COALESCE
 func (s *SQL) Tally(ctx context.Context, site string, q Query, zone *time.Location) (Tally, error) {
 	var query database.Query
 	query.Add(tallyEvents+` WHERE site = ? AND status <> ?`, site, string(deleted))
-	addSeries(&query, q.Series)
+	s.addSeries(&query, q.Series)
 	query.AddSearch("name", q.Text)
 	t := Tally{Views: make(map[View]int), Types: make(map[string]int), Months: make(map[string]int)}
 	now := s.db.Now().UnixMilli()
