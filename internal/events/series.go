@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/work"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -73,7 +74,7 @@ func (s *Service) drafts(ctx context.Context, site, series string, types TypeFin
 			return found, err
 		}
 		list := page.Events
-		if !s.work.IsPaused(site) {
+		if !s.work.IsPaused(site) && !work.AskerOf(ctx).IsUnanswered {
 			asking, cancel := context.WithTimeout(ctx, refreshTime)
 			list, _ = s.Posts.Refresh(asking, site, list)
 			cancel()
