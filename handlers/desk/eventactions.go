@@ -47,6 +47,7 @@ func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	if do == "duplicate" {
 		question.Copy = copyOf(e)
 	}
+	question.GuestLinks = r.guestLinks(e)
 	if question.Guests, err = r.guestsAsked(ctx, e, do); err != nil {
 		return nil, err
 	}

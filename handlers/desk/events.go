@@ -13,6 +13,8 @@ func showEvents(ctx context.Context, v *view) (any, error) {
 	}
 	query := v.request.URL.Query()
 	switch id := query.Get("event"); {
+	case id != "" && query.Has("members"):
+		return ev.members(ctx, id)
 	case id != "" && query.Has("confirm"):
 		return ev.ask(ctx, id, query.Get("confirm"))
 	case id != "":

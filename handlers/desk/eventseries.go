@@ -158,7 +158,7 @@ func (r *eventsView) publishSeries(ctx context.Context, form url.Values) (any, e
 	said := seriesSaid(r.site.Kind.Title, len(done.Ready), len(done.Unready), done.Left)
 	if r.visitor.IsRecalled {
 		said.Text += " " + r.site.Kind.Title + " does not answer now."
-		said.More = &link{Title: "Back to the series", Address: "events?" + url.Values{"series": {e.ID}, "view": {allTab}}.Encode()}
+		said.More = []link{{Title: "Back to the series", Address: "events?" + url.Values{"series": {e.ID}, "view": {allTab}}.Encode()}}
 		return eventsPage{Notice: said}, nil
 	}
 	query := url.Values{"done": {publishSeries}, "ready": {strconv.Itoa(len(done.Ready))}, "unready": {strconv.Itoa(len(done.Unready))}, "left": {strconv.Itoa(done.Left)}}

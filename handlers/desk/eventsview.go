@@ -181,6 +181,8 @@ type eventQuestion struct {
 	Guests   string // what those who are registered learn, "" if nobody is
 	IsSafe   bool   // nothing is taken away
 	Copy     *eventCopy
+
+	GuestLinks []link // to those who are registered
 }
 
 // eventsView is what the pages of events know of their site.
@@ -284,7 +286,7 @@ func (r *eventsView) pendingOf(e events.Event) *shownPending {
 	if e.Pending == nil {
 		return nil
 	}
-	return &shownPending{e.Pending.Since, clip.Text(e.Pending.Problem, maxMessage), r.events.IsSending(e)}
+	return &shownPending{e.Pending.Since, clip.Text(e.Pending.Problem, maxMessage), !r.visitor.IsRecalled && r.events.IsSending(e)}
 }
 
 func nameOf(values map[string]any) string {
@@ -327,9 +329,33 @@ func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) *n
 	}
 	if n, err := r.registered(ctx, e); err == nil && n > 0 {
 		said.Text += " " + guestsOf(n, "is registered", "are registered") + learn
-		said.More = &link{Title: "Guest list", Address: "guest-list?event=" + e.ID}
+		said.More = r.guestLinks(e)
 	}
 	return said
+}
+
+// guestLinks lead to those who are registered for an event: to the guest list, and to where staff can write to them.
+func (r *eventsView) guestLinks(e events.Event) []link {
+	links := []link{{Title: "Guest list", Address: "guest-list?event=" + e.ID}}
+	if len(e.RegistrantLabels()) > 0 {
+		links = append(links, link{Title: "Members in " + r.site.Kind.Title, Address: "events?event=" + e.ID + "&members="})
+	}
+	return links
+}
+
+// members leads to the members who have the first label of an event, in the platform's admin. Without one, or while the platform does not
+// answer, it leads to the guest list.
+func (r *eventsView) members(ctx context.Context, id string) (any, error) {
+	e, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if labels := e.RegistrantLabels(); len(labels) > 0 {
+		if page, err := r.site.Events.Host.MembersPage(ctx, labels[0]); err == nil && page != "" {
+			return adminPath(page), nil
+		}
+	}
+	return adminPath(Path + "/guest-list?event=" + e.ID), nil
 }
 
 // registered is how many are registered for an event.

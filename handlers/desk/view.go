@@ -88,7 +88,7 @@ type notice struct {
 	Text      string
 	Of        string // the name of what it is about
 	IsProblem bool
-	More      *link // where more of it is, nil for nowhere
+	More      []link // where more of it is
 }
 
 // platform is the title of the site's platform, or of those that there might be.

@@ -50,6 +50,10 @@ type EventHost interface {
 
 	// Labels lists the names of members' labels that contain a text, sorted by name, at most 100.
 	Labels(ctx context.Context, text string) ([]string, error)
+
+	// MembersPage is the page of the admin, behind the admin's path, that lists the members who have a label. It is "" if there
+	// is no such label.
+	MembersPage(ctx context.Context, label string) (string, error)
 }
 
 // Publication is a publication as its staff have set it. What they have not set as they should

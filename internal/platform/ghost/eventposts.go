@@ -298,3 +298,22 @@ func (c *eventClient) Labels(ctx context.Context, text string) ([]string, error)
 	}
 	return names, nil
 }
+
+// MembersPage asks for the slug of the label, by which Ghost's admin filters.
+func (c *eventClient) MembersPage(ctx context.Context, label string) (string, error) {
+	if strings.HasSuffix(label, `\`) { // see quote
+		return "", nil
+	}
+	var response struct {
+		Labels []struct {
+			Slug string `json:"slug"`
+		} `json:"labels"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/labels/", url.Values{"filter": {"name:" + quote(label)}, "limit": {"1"}}, nil, &response); err != nil {
+		return "", err
+	}
+	if len(response.Labels) == 0 {
+		return "", nil
+	}
+	return "/#/members?" + url.Values{"filter": {"label:[" + response.Labels[0].Slug + "]"}}.Encode(), nil
+}

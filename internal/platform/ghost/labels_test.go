@@ -1,12 +1,14 @@
 package ghost
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -76,6 +78,30 @@ func TestLabelsAreFoldedAsGhostDoes(t *testing.T) {
 		if err := client.Delete(t.Context(), m.ID); err != nil {
 			t.Errorf("client.Delete: %v", err)
 		}
+	}
+}
+
+// The page of the admin for a label has the members who have it, whatever its slug is.
+func TestMembersPage(t *testing.T) {
+	client := newClient(t, realConfig(t))
+	label := unique("Jane's „Summer“ party, 50 %")
+	m, err := client.Create(t.Context(), platform.Member{Email: unique("labelled"), Labels: []string{label}})
+	if err != nil {
+		t.Fatalf("client.Create: %v", err)
+	}
+	defer client.Delete(context.WithoutCancel(t.Context()), m.ID)
+	page, err := client.MembersPage(t.Context(), label)
+	query, isPage := strings.CutPrefix(page, "/#/members?")
+	values, _ := url.ParseQuery(query)
+	if err != nil || !isPage {
+		t.Fatalf("%q, %v, want a page of members", page, err)
+	}
+	var found struct{ Members []struct{ ID string } }
+	if err := client.eventClient.call(t.Context(), http.MethodGet, "/members/", values, nil, &found); err != nil || len(found.Members) != 1 || found.Members[0].ID != m.ID {
+		t.Errorf("%s: %+v, %v, want the member %s", page, found, err, m.ID)
+	}
+	if page, err := client.MembersPage(t.Context(), unique("nobody's")); page != "" || err != nil {
+		t.Errorf("a label that is not there: %q, %v, want none", page, err)
 	}
 }
 

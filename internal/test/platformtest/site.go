@@ -57,3 +57,14 @@ func (s *site) Labels(ctx context.Context, text string) (labels []string, err er
 	})
 	return labels, err
 }
+
+// MembersPage has one for each of those labels.
+func (s *site) MembersPage(ctx context.Context, label string) (page string, err error) {
+	err = s.call(ctx, "labels", label, func() error {
+		if label == "Choir" || label == "Guests" {
+			page = "/#/members?filter=label%3A%5B" + strings.ToLower(label) + "%5D"
+		}
+		return nil
+	})
+	return page, err
+}
