@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
@@ -58,15 +59,27 @@ func TestZoneIsFound(t *testing.T) {
 	value("Enter takes the first", "America/New_York")
 	diff(t, "the event is still open", "true", js[string](v, "String(!!$('#event-type') && !$('.notice'))"))
 	diff(t, "an abbreviation", []string{"Los Angeles UTC−7 · America/Los_Angeles", "Vancouver UTC−7 · America/Vancouver"}, find("pst"))
-	v.Must(v.Press(browser.ArrowDown))
+	diff(t, "what Enter would take", "Los Angeles", js[string](v, "text($('.zones [aria-selected=true] b'))"))
 	v.Must(v.Press(browser.ArrowDown))
 	diff(t, "what is read out", "Vancouver", js[string](v, "text(document.getElementById("+field("event_time_zone")+".getAttribute('aria-activedescendant')).querySelector('b'))"))
 	v.Must(v.Press("\t"))
 	value("Tab takes what is chosen", "America/Vancouver")
+	diff(t, "what is read out after it", nil, js[any](v, field("event_time_zone")+".getAttribute('aria-activedescendant')"))
 	diff(t, "an offset of the event's day", "Berlin UTC+2 · Europe/Berlin", find("utc+2")[0])
 	v.Do("$('.zones li').click()")
 	value("a click", "Europe/Berlin")
 	diff(t, "closed", []string{}, js[[]string](v, options))
+	for words, want := range map[string]string{"gmt": "UTC", "india": "Asia/Kolkata", "calcutta": "Asia/Kolkata", "kiev": "Europe/Kyiv"} {
+		found := find(words)
+		diff(t, words+" is first", true, strings.HasSuffix(found[0], "· "+want))
+		v.Must(v.Press("\r"))
+		value(words, want)
+	}
+	for _, words := range []string{"kolkata", "kyiv"} {
+		diff(t, words+" is there once", 1, len(find(words)))
+	}
+	find("america")
+	v.Until("/^The first 50 of \\d{3} time zones$/.test(text($('#said')))")
 	find("são p")
 	v.Do(field("event_time_zone") + ".blur()")
 	value("the only one that was found", "America/Sao_Paulo")
@@ -75,6 +88,32 @@ func TestZoneIsFound(t *testing.T) {
 	v.Until("text($('#said')) === 'No time zone has this name.'")
 	v.Do(field("event_time_zone") + ".blur()")
 	value("what is none stays", "Atlantis")
+}
+
+// Who passes a time zone with the Tab key leaves it as it is. Enter belongs to an input method first, and sends the form where
+// no list is open.
+func TestZoneStays(t *testing.T) {
+	r := open(t).withParties()
+	for _, zone := range []string{"Etc/GMT+6", "Asia/Calcutta", "America/Indianapolis"} {
+		e := r.create(t, map[string]any{"name": "Lychgate night", "event_date": "2031-07-01", "event_time_zone": zone})
+		v := r.visit("Editor", "events?event="+e.ID, browser.Look{Width: 1024, Height: 900})
+		zoneField := field("event_time_zone")
+		v.Do(zoneField + ".focus()")
+		v.Must(v.Press("\t"))
+		diff(t, "after the Tab key", []any{zone, false}, js[[]any](v, "["+zoneField+".value, document.activeElement === "+zoneField+"]"))
+	}
+	e := r.create(t, map[string]any{"name": "Lychgate night", "event_date": "2031-07-01"})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{Width: 1024, Height: 900})
+	v.typed("event_time_zone", "tok")
+	v.Until("!$('.zones').hidden")
+	v.Do(field("event_time_zone") + ".dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, cancelable: true, isComposing: true}))")
+	diff(t, "while a word is composed", "tok", js[string](v, field("event_time_zone")+".value"))
+	v.Must(v.Press("\r"))
+	diff(t, "after Enter", "Asia/Tokyo", js[string](v, field("event_time_zone")+".value"))
+	v.state("Saved at ")
+	diff(t, "the form is not sent", nil, js[any](v, "$('.notice')"))
+	v.Must(v.Press("\r"))
+	v.says("The event was saved.")
 }
 
 // A picture is dropped onto its zone, or pasted. The address is behind a button.
