@@ -156,6 +156,27 @@ func TestPictureIsDropped(t *testing.T) {
 	diff(t, "what a click on the label leads to", "file", js[string](v, "$('[data-key=feature_image] > label').control.type"))
 }
 
+// An address is shown where no picture stands for it, and where it is wrong. What the button is called is what is written on it.
+func TestAddressOfPictureIsShown(t *testing.T) {
+	r := open(t).withParties()
+	const isOpen = "$('[data-key=feature_image] details').open"
+	for address, want := range map[string]bool{"": false, r.url + "/content/images/a.png": false, "https://elsewhere.example/a.png": true} {
+		v := r.visit("Editor", "events?event="+r.create(t, map[string]any{"name": "Lychgate day", "feature_image": address}).ID, browser.Look{Width: 1280, Height: 900})
+		v.Until("$('.drop')")
+		diff(t, "the address is shown: "+address, want, js[bool](v, isOpen))
+	}
+	v := r.visit("Editor", "events?event="+r.create(t, map[string]any{"name": "Lychgate day"}).ID, browser.Look{Width: 1280, Height: 900})
+	v.Until("$('.drop')")
+	diff(t, "what the button is called", "Featured image Choose a picture",
+		js[string](v, "$('[data-key=feature_image] [type=file]').getAttribute('aria-labelledby').split(' ').map(id => text(document.getElementById(id))).join(' ').replace(' *', '')"))
+	v.Do(field("feature_image") + ".value = 'a'")
+	v.press("Publish")
+	v.Until("$('#problems')")
+	diff(t, "a wrong one", true, js[bool](v, isOpen))
+	v.Do(field("feature_image") + ".value = 'https://elsewhere.example/b.png'; " + field("feature_image") + ".dispatchEvent(new Event('input', {bubbles: true}))")
+	diff(t, "wrong after it was changed", 0, js[int](v, "document.querySelectorAll('[data-key=feature_image] [aria-invalid]').length"))
+}
+
 // What is missing goes from the list once it is filled in, and the list with the last of it. What is emptied again comes back.
 func TestMissingFieldsGo(t *testing.T) {
 	r := open(t).withParties()

@@ -151,7 +151,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#clear(field) {
 		field?.classList.remove('wrong');
 		field?.querySelector('.wrong-text')?.remove();
-		field?.querySelector('[aria-invalid]')?.removeAttribute('aria-invalid');
+		for (const input of field?.querySelectorAll('[aria-invalid]') ?? []) input.removeAttribute('aria-invalid');
 	}
 
 	// miss shows what is missing in the lists at the top, of which each entry is about a field. A list without
