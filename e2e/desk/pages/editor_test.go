@@ -196,10 +196,13 @@ func TestMissingFieldsGo(t *testing.T) {
 	v.Until("!" + missing + ".length && text($('#said')) === 'Nothing is missing any more.'")
 	set("menu", "")
 	v.Until(missing + ".join() === 'Menu is required.'")
+	set("name", "") // which was there when the page came
+	set("menu", "Cake")
+	v.Until(missing + ".join() === 'Name is required.'")
+	set("name", "Lychgate night")
+	v.Until("!" + missing + ".length")
 
 	// Of a published event, which is not saved by itself, too.
-	set("menu", "Cake")
-	v.Until("!" + missing + ".length")
 	v.press("Publish")
 	v.says("The event is published.")
 	set("menu", "")
@@ -207,6 +210,12 @@ func TestMissingFieldsGo(t *testing.T) {
 	v.Until(missing + ".join() === 'Menu is required.'")
 	set("menu", "Tea")
 	diff(t, "of a published event", []string{}, js[[]string](v, missing))
+	set("feature_image", "a")
+	v.press("Update")
+	v.Until("$('[data-key=feature_image] .wrong-text')")
+	wrong := js[[]string](v, missing)
+	set("feature_image", "b")
+	diff(t, "a wrong value that was changed", wrong, js[[]string](v, missing))
 	diff(t, "what readers have", []any{events.Published, "Cake"}, []any{r.only(t).Status, r.only(t).Values["menu"]})
 }
 
