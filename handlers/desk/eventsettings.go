@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
@@ -20,10 +21,12 @@ type eventSettings struct {
 	Notice   *notice
 	Texts    []eventField // the size of pictures, and the name of the calendar
 	Messages []eventMessage
-	Language string // of the publication
+	Language string // of the publication, English where there are no messages in that
 	Problems []eventField
 	Calendar string // to which readers subscribe, "" for none
 	Before   string // the settings that the form was made of, as JSON
+
+	IsLanguageKnown bool // the platform has said which it is
 }
 
 // eventMessage is the text of a messaging state, and what readers see with it.
@@ -66,7 +69,7 @@ var messagingStates = []struct {
 	{messaging.Registered, "Registered", "For readers who are registered, also after the deadline."},
 	{
 		messaging.RegistrationClosed, "Registration closed",
-		"For readers who are not registered, after the deadline or once all places are taken. Of a full event our own words come first, and so do those for readers who were registered for a cancelled one.",
+		"For readers who are not registered, after the deadline or once all places are taken. If an event is full, readers see our text first, and then yours. The same holds for readers who were registered for a cancelled event.",
 	},
 	{messaging.EventPassed, "Event passed", "For everybody, once the event is over."},
 }
@@ -102,6 +105,9 @@ const (
 	imageSizeField    = "image_size"
 	calendarNameField = "calendar_name"
 )
+
+// privacyTimeout bounds the question for the token in the calendar's address, without which the page shows it.
+const privacyTimeout = 2 * time.Second
 
 // showEventSettings shows the settings.
 func showEventSettings(ctx context.Context, v *view) (any, error) {
@@ -160,8 +166,11 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 	for state, text := range settings.Messages {
 		of.values[state] = text
 	}
-	shown := &eventSettings{Before: before, Language: v.events.Posts.Language(ctx, v.site.Name), Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
-	if host, ok := v.site.Events.Host.(platform.ReaderHost); ok && shown.Calendar != "" {
+	shown := &eventSettings{Before: before, Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
+	shown.Language, shown.IsLanguageKnown = v.events.Posts.Language(ctx, v.site.Name)
+	if host, ok := v.site.Events.Host.(platform.ReaderHost); ok && shown.Calendar != "" && !v.visitor.IsRecalled {
+		ctx, cancel := context.WithTimeout(ctx, privacyTimeout)
+		defer cancel()
 		if said, err := host.Privacy(ctx); err == nil && said.IsPrivate && said.FeedToken != "" {
 			shown.Calendar += "?" + url.Values{"token": {said.FeedToken}}.Encode()
 		}

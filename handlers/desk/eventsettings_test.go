@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
 // The settings are kept, and what is wrong with them is said beside them.
@@ -55,6 +56,35 @@ func TestMessagesAsReadersSeeThem(t *testing.T) {
 	}
 	if got, want := h.get("event-settings", "Editor").text(t), "Without a text readers see: Sie sind angemeldet."; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q in it", got, want)
+	}
+}
+
+// The preview has its language said to screen readers, and says when the publication's is not known.
+func TestLanguageOfMessages(t *testing.T) {
+	for name, test := range map[string]struct {
+		fails          string
+		says, language string
+	}{
+		"known":     {"", "That of the publication is shown here.", "de"},
+		"not known": {"publication", "That of the publication is not known yet, so English is shown here.", "en"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.Ghost.BreakCalls(platformtest.ErrDown, test.fails)
+			page := h.get("event-settings", "Editor")
+			if !strings.Contains(page.Text, test.says) {
+				t.Errorf("got %q, want %q in it", page.Text, test.says)
+			}
+			languages := make(map[string]int)
+			for n := range page.body.Descendants() {
+				if attribute(n, "class") == "seen" {
+					languages[attribute(n, "lang")]++
+				}
+			}
+			if diff := cmp.Diff(map[string]int{test.language: 9}, languages); diff != "" {
+				t.Errorf("languages of the previews (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

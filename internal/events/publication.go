@@ -22,26 +22,25 @@ const (
 	// publicationTimeout bounds the question for it, which Ghost answers in some 40 ms.
 	publicationTimeout = 3 * time.Second
 
-	// titleTTL is how long the title of a publication stands in while the platform says none, and
-	// titleInterval how often it is asked for at most.
-	titleTTL      = 30 * 24 * time.Hour
-	titleInterval = time.Minute
+	// lastTTL is how long the last response stands in while the platform does not respond, and
+	// lastInterval how often it is asked at most for another.
+	lastTTL      = 30 * 24 * time.Hour
+	lastInterval = time.Minute
 )
 
 // publications caches them by site.
 type publications struct {
 	*recent.Cache[string, platform.Publication]
 
-	titles *recent.Cache[string, string]
-	places *recent.Cache[string, string]   // time zones, as long as titles
-	asked  *recent.Cache[string, struct{}] // whose titles were asked for a moment ago
-	zones  *recent.Cache[string, struct{}] // who was asked for at all
+	last  *recent.Cache[string, platform.Publication]
+	asked *recent.Cache[string, struct{}] // for which last was read a moment ago
+	zones *recent.Cache[string, struct{}] // who was asked for at all
 }
 
 func newPublications() *publications {
 	return &publications{
 		recent.New[string, platform.Publication](maxSites, publicationTTL),
-		recent.New[string, string](maxSites, titleTTL), recent.New[string, string](maxSites, titleTTL), recent.New[string, struct{}](maxSites, titleInterval),
+		recent.New[string, platform.Publication](maxSites, lastTTL), recent.New[string, struct{}](maxSites, lastInterval),
 		recent.New[string, struct{}](maxSites, zoneInterval),
 	}
 }
@@ -101,64 +100,60 @@ func (s *sitePages) ask(ctx context.Context, host platform.EventHost, site strin
 		return platform.Publication{}, err
 	}
 	s.publications.Put(site, p, began)
-	s.publications.titles.Put(site, p.Title, began)
-	s.publications.places.Put(site, p.TimeZone, began)
+	s.publications.last.Put(site, p, began)
 	return p, nil
 }
 
-// Title is what readers know the publication by, "" while that is not known. The platform is asked
-// at most once a minute. The caller waits for it only if no earlier title is known.
-func (s *sitePages) Title(ctx context.Context, site string) string {
-	title, isKnown := s.publications.titles.Get(site)
+// known is what the platform said of the publication last. It is asked at most once a minute. The
+// caller waits for it only if nothing is known.
+func (s *sitePages) known(ctx context.Context, site string) (p platform.Publication, isKnown bool) {
+	p, isKnown = s.publications.last.Get(site)
 	_, isAsked := s.publications.asked.Get(site)
 	host := s.hosts(site)
 	if isAsked || host == nil {
-		return title
+		return p, isKnown
 	}
 	s.publications.asked.Put(site, struct{}{}, time.Now())
 	if isKnown {
 		s.work.Background(site, func(ctx context.Context) { _, _ = s.publication(ctx, host, site) }) // the earlier one stays
-		return title
+		return p, true
 	}
 	p, err := s.publication(context.WithoutCancel(ctx), host, site) // for others too, if the caller leaves
-	if err != nil {
-		return ""
-	}
+	return p, err == nil
+}
+
+// Title is what readers know the publication by, "" while that is not known.
+func (s *sitePages) Title(ctx context.Context, site string) string {
+	p, _ := s.known(ctx, site)
 	return p.Title
 }
 
-// Language is one of our messages: the publication's, or English where there are none in that, or while the platform does not
-// respond.
-func (s *sitePages) Language(ctx context.Context, site string) string {
-	if host := s.hosts(site); host != nil {
-		p, err := s.publication(ctx, host, site)
-		if language, ok := messaging.Language(p.Language); ok && err == nil {
-			return language
-		}
+// Language is one of our messages: the publication's, or English where there are none in that, or while that is not known.
+func (s *sitePages) Language(ctx context.Context, site string) (language string, isKnown bool) {
+	p, isKnown := s.known(ctx, site)
+	if language, ok := messaging.Language(p.Language); ok && isKnown {
+		return language, true
 	}
-	return messaging.DefaultLanguage
+	return messaging.DefaultLanguage, isKnown
 }
 
 // Calendar is the address of the calendar with all events of a site, to which readers subscribe. It
-// is "" if no readers are served. origin is used while the platform does not say where the
-// publication is.
+// is "" if no readers are served. origin is used while nobody knows where the publication is.
 func (s *sitePages) Calendar(ctx context.Context, site, origin string) string {
 	if s.pages.List == "" {
 		return ""
 	}
-	if host := s.hosts(site); host != nil {
-		p, err := s.publication(ctx, host, site)
-		if u, broken := url.Parse(p.URL); err == nil && broken == nil && u.Host != "" {
-			origin = u.Scheme + "://" + u.Host
-		}
+	p, _ := s.known(ctx, site)
+	if u, err := url.Parse(p.URL); err == nil && u.Host != "" {
+		origin = u.Scheme + "://" + u.Host
 	}
 	return origin + (&url.URL{Path: s.pages.List + ".ics"}).EscapedPath()
 }
 
 // KnownZone is the time zone that the publication had when the platform was last asked, nil if nobody has asked yet.
 func (s *sitePages) KnownZone(site string) *time.Location {
-	name, isKnown := s.publications.places.Get(site)
-	if zone, ok := parseZone(name); isKnown && ok {
+	p, isKnown := s.publications.last.Get(site)
+	if zone, ok := parseZone(p.TimeZone); isKnown && ok {
 		return zone
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -23,7 +25,7 @@ func TestPublicationDecidesZoneAndAddress(t *testing.T) {
 		asked             int
 	}{
 		{name: "known", list: "/blog/events", wantZone: "Europe/Berlin", wantURL: "https://news.example.com/blog/events.ics", asked: 1},
-		{name: "away", list: "/events", isDown: true, wantZone: "UTC", wantURL: "https://desk.example.com/events.ics", asked: 5},
+		{name: "away", list: "/events", isDown: true, wantZone: "UTC", wantURL: "https://desk.example.com/events.ics", asked: 3},
 		{name: "without readers", wantZone: "Europe/Berlin", asked: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -99,6 +101,33 @@ func TestZoneIsKnownAfterAMinute(t *testing.T) {
 		time.Sleep(time.Minute)
 		check("Asia/Tokyo")
 	})
+}
+
+// What a publication said last stands in while its platform does not respond, and while nothing is known it is asked once for all.
+func TestLastPublicationStays(t *testing.T) {
+	h := platformtest.New()
+	r := benchOf(t, want[*SQL](t)(NewSQL(t.Context(), dbtest.SQLite(t))), h)
+	r.pages.List = "/events"
+	said := func() []any {
+		language, isKnown := r.Language(t.Context(), "daily")
+		return []any{r.Calendar(t.Context(), "daily", "https://desk.example.com"), language, isKnown, r.Title(t.Context(), "daily")}
+	}
+	asked := 0
+	h.Fail(func(string, string) error { asked++; return platformtest.ErrDown })
+	if diff := cmp.Diff([]any{"https://desk.example.com/events.ics", "en", false, ""}, said()); diff != "" || asked != 1 {
+		t.Errorf("while nothing is known it was asked %d times, want 1; -want +got:\n%s", asked, diff)
+	}
+	h.Fix()
+	r.publications = newPublications()
+	now := []any{"https://news.example.com/events.ics", "de", true, "The Daily"}
+	if diff := cmp.Diff(now, said()); diff != "" {
+		t.Errorf("once it responds (-want +got):\n%s", diff)
+	}
+	r.publications.Forget("daily") // as after publicationTTL
+	h.Break(platformtest.ErrDown)
+	if diff := cmp.Diff(now, said()); diff != "" {
+		t.Errorf("while it is away (-want +got):\n%s", diff)
+	}
 }
 
 // A reader who leaves while the platform is asked leaves its title to the others.

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
@@ -58,15 +59,27 @@ func TestZoneIsFound(t *testing.T) {
 	value("Enter takes the first", "America/New_York")
 	diff(t, "the event is still open", "true", js[string](v, "String(!!$('#event-type') && !$('.notice'))"))
 	diff(t, "an abbreviation", []string{"Los Angeles UTC−7 · America/Los_Angeles", "Vancouver UTC−7 · America/Vancouver"}, find("pst"))
-	v.Must(v.Press(browser.ArrowDown))
+	diff(t, "what Enter would take", "Los Angeles", js[string](v, "text($('.zones [aria-selected=true] b'))"))
 	v.Must(v.Press(browser.ArrowDown))
 	diff(t, "what is read out", "Vancouver", js[string](v, "text(document.getElementById("+field("event_time_zone")+".getAttribute('aria-activedescendant')).querySelector('b'))"))
 	v.Must(v.Press("\t"))
 	value("Tab takes what is chosen", "America/Vancouver")
+	diff(t, "what is read out after it", nil, js[any](v, field("event_time_zone")+".getAttribute('aria-activedescendant')"))
 	diff(t, "an offset of the event's day", "Berlin UTC+2 · Europe/Berlin", find("utc+2")[0])
 	v.Do("$('.zones li').click()")
 	value("a click", "Europe/Berlin")
 	diff(t, "closed", []string{}, js[[]string](v, options))
+	for words, want := range map[string]string{"gmt": "UTC", "india": "Asia/Kolkata", "calcutta": "Asia/Kolkata", "kiev": "Europe/Kyiv"} {
+		found := find(words)
+		diff(t, words+" is first", true, strings.HasSuffix(found[0], "· "+want))
+		v.Must(v.Press("\r"))
+		value(words, want)
+	}
+	for _, words := range []string{"kolkata", "kyiv"} {
+		diff(t, words+" is there once", 1, len(find(words)))
+	}
+	find("america")
+	v.Until("/^The first 50 of \\d{3} time zones$/.test(text($('#said')))")
 	find("são p")
 	v.Do(field("event_time_zone") + ".blur()")
 	value("the only one that was found", "America/Sao_Paulo")
@@ -75,6 +88,33 @@ func TestZoneIsFound(t *testing.T) {
 	v.Until("text($('#said')) === 'No time zone has this name.'")
 	v.Do(field("event_time_zone") + ".blur()")
 	value("what is none stays", "Atlantis")
+}
+
+// Who passes a time zone with the Tab key leaves it as it is. Enter belongs to an input method first, and sends the form where
+// no list is open.
+func TestZoneStays(t *testing.T) {
+	r := open(t).withParties()
+	for _, zone := range []string{"Etc/GMT+6", "Asia/Calcutta", "America/Indianapolis"} {
+		e := r.create(t, map[string]any{"name": "Lychgate night", "event_date": "2031-07-01", "event_time_zone": zone})
+		v := r.visit("Editor", "events?event="+e.ID, browser.Look{Width: 1024, Height: 900})
+		zoneField := field("event_time_zone")
+		v.Do("const names = Intl.supportedValuesOf('timeZone'); Intl.supportedValuesOf = () => ['Etc/GMT-6', 'Etc/GMT+6', ...names]") // as newer browsers have
+		v.Do(zoneField + ".focus()")
+		v.Must(v.Press("\t"))
+		diff(t, "after the Tab key", []any{zone, false}, js[[]any](v, "["+zoneField+".value, document.activeElement === "+zoneField+"]"))
+	}
+	e := r.create(t, map[string]any{"name": "Lychgate night", "event_date": "2031-07-01"})
+	v := r.visit("Editor", "events?event="+e.ID, browser.Look{Width: 1024, Height: 900})
+	v.typed("event_time_zone", "tok")
+	v.Until("!$('.zones').hidden")
+	v.Do(field("event_time_zone") + ".dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, cancelable: true, isComposing: true}))")
+	diff(t, "while a word is composed", "tok", js[string](v, field("event_time_zone")+".value"))
+	v.Must(v.Press("\r"))
+	diff(t, "after Enter", "Asia/Tokyo", js[string](v, field("event_time_zone")+".value"))
+	v.state("Saved at ")
+	diff(t, "the form is not sent", nil, js[any](v, "$('.notice')"))
+	v.Must(v.Press("\r"))
+	v.says("The event was saved.")
 }
 
 // A picture is dropped onto its zone, or pasted. The address is behind a button.
@@ -117,6 +157,27 @@ func TestPictureIsDropped(t *testing.T) {
 	diff(t, "what a click on the label leads to", "file", js[string](v, "$('[data-key=feature_image] > label').control.type"))
 }
 
+// An address is shown where no picture stands for it, and where it is wrong. What the button is called is what is written on it.
+func TestAddressOfPictureIsShown(t *testing.T) {
+	r := open(t).withParties()
+	const isOpen = "$('[data-key=feature_image] details').open"
+	for address, want := range map[string]bool{"": false, r.url + "/content/images/a.png": false, "https://elsewhere.example/a.png": true} {
+		v := r.visit("Editor", "events?event="+r.create(t, map[string]any{"name": "Lychgate day", "feature_image": address}).ID, browser.Look{Width: 1280, Height: 900})
+		v.Until("$('.drop')")
+		diff(t, "the address is shown: "+address, want, js[bool](v, isOpen))
+	}
+	v := r.visit("Editor", "events?event="+r.create(t, map[string]any{"name": "Lychgate day"}).ID, browser.Look{Width: 1280, Height: 900})
+	v.Until("$('.drop')")
+	diff(t, "what the button is called", "Featured image Choose a picture",
+		js[string](v, "$('[data-key=feature_image] [type=file]').getAttribute('aria-labelledby').split(' ').map(id => text(document.getElementById(id))).join(' ').replace(' *', '')"))
+	v.Do(field("feature_image") + ".value = 'a'")
+	v.press("Publish")
+	v.Until("$('#problems')")
+	diff(t, "a wrong one", true, js[bool](v, isOpen))
+	v.Do(field("feature_image") + ".value = 'https://elsewhere.example/b.png'; " + field("feature_image") + ".dispatchEvent(new Event('input', {bubbles: true}))")
+	diff(t, "wrong after it was changed", 0, js[int](v, "document.querySelectorAll('[data-key=feature_image] [aria-invalid]').length"))
+}
+
 // What is missing goes from the list once it is filled in, and the list with the last of it. What is emptied again comes back.
 func TestMissingFieldsGo(t *testing.T) {
 	r := open(t).withParties()
@@ -136,10 +197,13 @@ func TestMissingFieldsGo(t *testing.T) {
 	v.Until("!" + missing + ".length && text($('#said')) === 'Nothing is missing any more.'")
 	set("menu", "")
 	v.Until(missing + ".join() === 'Menu is required.'")
+	set("name", "") // which was there when the page came
+	set("menu", "Cake")
+	v.Until(missing + ".join() === 'Name is required.'")
+	set("name", "Lychgate night")
+	v.Until("!" + missing + ".length")
 
 	// Of a published event, which is not saved by itself, too.
-	set("menu", "Cake")
-	v.Until("!" + missing + ".length")
 	v.press("Publish")
 	v.says("The event is published.")
 	set("menu", "")
@@ -147,6 +211,12 @@ func TestMissingFieldsGo(t *testing.T) {
 	v.Until(missing + ".join() === 'Menu is required.'")
 	set("menu", "Tea")
 	diff(t, "of a published event", []string{}, js[[]string](v, missing))
+	set("feature_image", "a")
+	v.press("Update")
+	v.Until("$('[data-key=feature_image] .wrong-text')")
+	wrong := js[[]string](v, missing)
+	set("feature_image", "b")
+	diff(t, "a wrong value that was changed", wrong, js[[]string](v, missing))
 	diff(t, "what readers have", []any{events.Published, "Cake"}, []any{r.only(t).Status, r.only(t).Values["menu"]})
 }
 

@@ -17,6 +17,8 @@ const valueOf = field => {
 	return text.trim() === '' ? undefined : text;
 };
 
+const isEmpty = field => [undefined, false].includes(valueOf(field));
+
 const clock = () => formatIn(document.querySelector('desk-page'), {hour: '2-digit', minute: '2-digit'}).format(new Date());
 
 const buttonOf = text => Object.assign(textOf('button', text), {type: 'button', className: 'button'});
@@ -32,6 +34,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#unsure = null; // what was sent, while nobody knows whether it is kept
 	#typed = 0; // changes so far
 	#saved = 0; // of these, how many are saved
+	#empty = []; // the keys of the fields that were empty when the page came
 	#kept = {}; // what is kept on the server, by the names of the inputs
 	#stopped = false; // saving by itself, until somebody says how to go on
 	#isAsked = false; // what became of #unsure, before the form is sent
@@ -44,6 +47,7 @@ customElements.define('desk-event', class extends HTMLElement {
 		this.#form = this.querySelector('form');
 		this.#keep = keptOf(this.getAttribute('owner'));
 		this.#kept = this.#fields();
+		this.#empty = [...this.querySelectorAll('[data-kind]')].filter(isEmpty).map(field => field.dataset.key);
 		if (this.hasAttribute('saved') && sent) this.#arrived();
 		sent = null;
 		this.#stopped = this.hasAttribute('conflict');
@@ -151,7 +155,7 @@ customElements.define('desk-event', class extends HTMLElement {
 	#clear(field) {
 		field?.classList.remove('wrong');
 		field?.querySelector('.wrong-text')?.remove();
-		field?.querySelector('[aria-invalid]')?.removeAttribute('aria-invalid');
+		for (const input of field?.querySelectorAll('[aria-invalid]') ?? []) input.removeAttribute('aria-invalid');
 	}
 
 	// miss shows what is missing in the lists at the top, of which each entry is about a field. A list without
@@ -165,8 +169,17 @@ customElements.define('desk-event', class extends HTMLElement {
 		}
 	}
 
-	// missing shows what the server has found.
+	// missing shows what the server has found, also of fields of which the list had no entry.
 	#missing(problems) {
+		for (const list of this.#page.querySelectorAll('[data-missing] ul')) {
+			for (const {field} of problems) {
+				if ([...list.children].some(item => item.dataset.field === field)) continue;
+				const item = document.createElement('li'), at = [...this.querySelectorAll('[data-kind]')].find(({dataset}) => dataset.key === field)?.querySelector('[id]');
+				item.dataset.field = field;
+				item.append(at && list.closest('#problems') ? Object.assign(document.createElement('a'), {href: `#${at.id}`}) : document.createElement('bdi'));
+				list.append(item);
+			}
+		}
 		this.#miss(item => {
 			const problem = problems.find(({field}) => field === item.dataset.field);
 			if (problem) (item.firstElementChild ?? item).textContent = problem.message;
@@ -174,10 +187,10 @@ customElements.define('desk-event', class extends HTMLElement {
 		});
 	}
 
-	// fill takes the field of an event that is not saved by itself for right once it is filled.
+	// fill takes a field of an event that is not saved by itself for right once it is filled, if it was empty.
 	#fill(field) {
-		if (this.#isDraft || !field?.dataset.key) return;
-		this.#miss(item => item.dataset.field === field.dataset.key ? [undefined, false].includes(valueOf(field)) : !item.hidden);
+		if (this.#isDraft || !this.#empty.includes(field?.dataset.key)) return;
+		this.#miss(item => item.dataset.field === field.dataset.key ? isEmpty(field) : !item.hidden);
 	}
 
 	#fields() {

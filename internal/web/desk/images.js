@@ -51,12 +51,12 @@ customElements.define('desk-image', class extends HTMLElement {
 		this.#input = this.querySelector('[name]');
 		if (!this.getAttribute('to') || this.#zone) return;
 		const label = this.getAttribute('label'), of = text => Object.assign(textOf('span', ` ${text}`), {className: 'unseen'});
-		const choose = textOf('span', 'Choose a picture'), line = document.createElement('div'), hint = textOf('span', 'or drop or paste it here');
+		const choose = document.createElement('span'), name = textOf('span', 'Choose a picture'), line = document.createElement('div'), hint = textOf('span', 'or drop or paste it here');
 		this.#zone = document.createElement('div');
 		this.#zone.className = 'drop';
 		this.#file = Object.assign(document.createElement('input'), {type: 'file', accept: 'image/jpeg,image/png,image/webp,image/gif,image/avif'});
 		choose.className = 'button file';
-		choose.append(this.#file);
+		choose.append(name, this.#file);
 		hint.className = 'hint muted';
 		line.className = 'line';
 		this.#said = document.createElement('p');
@@ -75,6 +75,10 @@ customElements.define('desk-image', class extends HTMLElement {
 		this.#zone.append(...this.querySelectorAll('img'), line);
 		this.prepend(this.#zone);
 		this.#fold(label, of);
+		const named = this.closest('.field').querySelector('label');
+		named.id = `${this.#file.id}-label`;
+		name.id = `${this.#file.id}-choose`;
+		this.#file.setAttribute('aria-labelledby', `${named.id} ${name.id}`);
 		this.#listen();
 		for (const name of ['change', 'restore']) this.#input.addEventListener(name, () => this.#show());
 		this.#input.addEventListener('input', () => this.#offer());
@@ -83,11 +87,13 @@ customElements.define('desk-image', class extends HTMLElement {
 
 	disconnectedCallback() { document.removeEventListener('paste', this.#paste); }
 
-	// fold puts the address away. What leads to the field leads to the zone now.
+	// fold puts the address away, unless it is wrong or stands for a picture that is not shown, such as one of another host. What
+	// leads to the field leads to the zone now.
 	#fold(label, of) {
 		const folded = document.createElement('details'), summary = textOf('summary', 'Use an address');
 		summary.append(of(`for ${label}`));
 		folded.className = 'address';
+		folded.open = this.#input.hasAttribute('aria-invalid') || !!this.#input.value && !this.querySelector('img');
 		folded.append(summary, this.#input);
 		this.append(folded);
 		for (const name of ['id', 'aria-describedby', 'aria-invalid']) {

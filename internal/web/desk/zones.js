@@ -6,8 +6,8 @@ const zoneWords = {
 	'America/Los_Angeles': 'pst pdt pt pacific san francisco seattle', 'America/Phoenix': 'mst', 'America/Anchorage': 'akst akdt', 'America/Halifax': 'ast adt', 'America/Sao_Paulo': 'brt',
 	'America/Toronto': 'est edt eastern', 'America/Vancouver': 'pst pdt pacific', 'Pacific/Honolulu': 'hst hawaii', 'Europe/London': 'gmt bst', 'Europe/Lisbon': 'wet west', 'Europe/Berlin': 'cet cest', 'Europe/Paris': 'cet cest',
 	'Europe/Madrid': 'cet cest', 'Europe/Rome': 'cet cest', 'Europe/Vienna': 'cet cest', 'Europe/Zurich': 'cet cest', 'Europe/Amsterdam': 'cet cest', 'Europe/Athens': 'eet eest',
-	'Europe/Helsinki': 'eet eest', 'Europe/Kyiv': 'eet eest', 'Europe/Istanbul': 'trt', 'Europe/Moscow': 'msk', 'Africa/Johannesburg': 'sast', 'Africa/Nairobi': 'eat', 'Africa/Lagos': 'wat', 'Asia/Jerusalem': 'idt',
-	'Asia/Dubai': 'gst', 'Asia/Karachi': 'pkt', 'Asia/Kolkata': 'ist india delhi mumbai', 'Asia/Bangkok': 'ict', 'Asia/Singapore': 'sgt', 'Asia/Hong_Kong': 'hkt', 'Asia/Shanghai': 'beijing',
+	'Europe/Helsinki': 'eet eest', 'Europe/Kyiv': 'eet eest kiev', 'Europe/Istanbul': 'trt', 'Europe/Moscow': 'msk', 'Africa/Johannesburg': 'sast', 'Africa/Nairobi': 'eat', 'Africa/Lagos': 'wat', 'Asia/Jerusalem': 'idt',
+	'Asia/Dubai': 'gst', 'Asia/Karachi': 'pkt', 'Asia/Kolkata': 'ist india delhi mumbai calcutta', 'Asia/Bangkok': 'ict', 'Asia/Singapore': 'sgt', 'Asia/Hong_Kong': 'hkt', 'Asia/Shanghai': 'beijing',
 	'Asia/Seoul': 'kst', 'Asia/Tokyo': 'jst', 'Australia/Perth': 'awst', 'Australia/Adelaide': 'acst acdt', 'Australia/Brisbane': 'aest', 'Australia/Sydney': 'aest aedt', 'Pacific/Auckland': 'nzst nzdt',
 };
 
@@ -15,23 +15,46 @@ const mostZones = 50; // that are shown
 
 const wordsOf = text => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 
-// zones are all that the browser knows, made when the first is asked for.
-let zones = null;
-const allZones = () => zones ??= [...new Set([...Object.keys(zoneWords), ...Intl.supportedValuesOf?.('timeZone') ?? []])]
-	.map(name => ({name, city: name.split('/').slice(1).reverse().join(', ').replaceAll('_', ' ') || name, words: wordsOf(`${name} ${zoneWords[name] ?? ''}`)}));
-
-// offsetOf is how far the clocks of a zone are from UTC on a day, such as UTC+5:30. A zone that the browser does not know
-// has none.
-const offsetOf = (timeZone, day) => {
+// nameIn is what the browser calls a zone, such as Asia/Calcutta.
+const nameIn = timeZone => {
 	try {
-		const parts = new Intl.DateTimeFormat('en', {timeZone, timeZoneName: 'shortOffset'}).formatToParts(day);
-		return parts.find(({type}) => type === 'timeZoneName').value.replace('GMT', 'UTC').replace('-', '−');
+		return new Intl.DateTimeFormat('en', {timeZone}).resolvedOptions().timeZone;
 	} catch {
-		return '';
+		return timeZone;
 	}
 };
 
-// zonesFor finds the zones that a text may mean, on a day. Each word of it begins one of theirs.
+// namesOfZones has each zone once. The signs of Etc/GMT+6 are the other way round, so nobody is offered those.
+const namesOfZones = () => {
+	const first = Object.keys(zoneWords), old = new Set(first.map(nameIn));
+	const others = (Intl.supportedValuesOf?.('timeZone') ?? []).filter(name => !first.includes(name) && !old.has(name) && !name.startsWith('Etc/'));
+	return [...first, ...others];
+};
+
+// zones are all that the browser knows, made when the first is asked for.
+let zones = null;
+const allZones = () => zones ??= namesOfZones()
+	.map(name => ({name, city: name.split('/').slice(1).reverse().join(', ').replaceAll('_', ' ') || name, words: wordsOf(`${name} ${zoneWords[name] ?? ''}`)}));
+
+// offsetOf is how far the clocks of a zone are from UTC on a day, such as UTC+5:30. A zone that the browser does not know
+// has none. Those of the last day are kept, as each takes the browser a while.
+let offsets = new Map(), dayOfOffsets = '';
+const offsetOf = (timeZone, day) => {
+	const date = day.toISOString().slice(0, 10);
+	if (date !== dayOfOffsets) [offsets, dayOfOffsets] = [new Map(), date];
+	if (!offsets.has(timeZone)) {
+		let offset = '';
+		try {
+			const parts = new Intl.DateTimeFormat('en', {timeZone, timeZoneName: 'shortOffset'}).formatToParts(day);
+			offset = parts.find(({type}) => type === 'timeZoneName').value.replace('GMT', 'UTC').replace('-', '−');
+		} catch {}
+		offsets.set(timeZone, offset);
+	}
+	return offsets.get(timeZone);
+};
+
+// zonesFor finds the zones that a text may mean, on a day. Each word of it begins one of theirs. Those with the very words
+// come first.
 const zonesFor = (text, day) => {
 	const offset = text.trim().match(/^(?:utc|gmt)?\s*([+−-])\s*0?(\d{1,2})(?::?(\d\d))?$/i);
 	if (offset) {
@@ -41,15 +64,17 @@ const zonesFor = (text, day) => {
 	const typed = wordsOf(text);
 	if (!typed.length) return [];
 	const found = allZones().filter(({words}) => typed.every(word => words.some(other => other.startsWith(word))));
-	const isNamed = ({city}) => wordsOf(city).join(' ').startsWith(typed.join(' '));
-	return [...found.filter(isNamed), ...found.filter(zone => !isNamed(zone))];
+	const rank = ({city, words}) => (typed.every(word => words.includes(word)) ? 0 : 2) + (wordsOf(city).join(' ').startsWith(typed.join(' ')) ? 0 : 1);
+	return found.sort((a, b) => rank(a) - rank(b));
 };
 
 customElements.define('desk-zone', class extends HTMLElement {
 	#input;
 	#list;
 	#found = [];
-	#at = -1; // which of them is chosen with the arrow keys
+	#at = -1; // which of them Enter and Tab take
+	#isTaken = false; // the key that is pressed, by the list
+	#before = ''; // what was in the field when somebody went there
 
 	connectedCallback() {
 		this.#input = this.querySelector('input');
@@ -62,11 +87,12 @@ customElements.define('desk-zone', class extends HTMLElement {
 			if (event.isTrusted) this.#show(this.#input.value);
 		});
 		this.#input.addEventListener('keydown', event => this.#press(event));
-		for (const name of ['keydown', 'keypress']) {
-			this.#input.addEventListener(name, event => {
-				if (event.key === 'Enter') event.preventDefault(); // which would send the form
-			});
-		}
+		this.#input.addEventListener('keypress', event => {
+			if (event.key === 'Enter' && this.#isTaken) event.preventDefault(); // which would send the form
+		});
+		this.#input.addEventListener('focus', () => {
+			this.#before = this.#input.value;
+		});
 		this.#input.addEventListener('blur', () => this.#leave());
 		this.#list.addEventListener('pointerdown', event => {
 			event.preventDefault(); // the focus stays
@@ -83,7 +109,8 @@ customElements.define('desk-zone', class extends HTMLElement {
 	}
 
 	#show(text) {
-		this.#found = zonesFor(text, this.#day).slice(0, mostZones);
+		const found = zonesFor(text, this.#day);
+		this.#found = found.slice(0, mostZones);
 		this.#list.replaceChildren(...this.#found.map(({name, city}, i) => {
 			const item = document.createElement('li');
 			Object.assign(item, {id: `${this.#list.id}-${i}`, role: 'option', ariaSelected: 'false'});
@@ -91,14 +118,14 @@ customElements.define('desk-zone', class extends HTMLElement {
 			return item;
 		}));
 		this.#list.scrollTop = 0;
-		this.#open(this.#found.length > 0);
-		this.#mark(-1);
-		if (text.trim()) announce(this.#found.length ? `${this.#found.length} time zones` : 'No time zone has this name.');
+		this.#open(found.length > 0);
+		if (text.trim()) announce(found.length ? `${found.length > mostZones ? `The first ${mostZones} of ` : ''}${found.length} time zone${found.length === 1 ? '' : 's'}` : 'No time zone has this name.');
 	}
 
 	#open(isOpen) {
 		this.#list.hidden = !isOpen;
 		this.#input.setAttribute('aria-expanded', isOpen);
+		this.#mark(isOpen ? 0 : -1);
 	}
 
 	#mark(at) {
@@ -111,34 +138,37 @@ customElements.define('desk-zone', class extends HTMLElement {
 	}
 
 	#press(event) {
+		if (event.isComposing) return; // such as Enter, which takes a word of an input method
 		const isOpen = !this.#list.hidden, count = this.#found.length;
+		this.#isTaken = isOpen;
 		if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
 			event.preventDefault();
 			if (!isOpen) this.#show(this.#input.value);
-			else this.#mark(event.key === 'ArrowDown' ? (this.#at + 1) % count : (this.#at <= 0 ? count : this.#at) - 1);
+			else this.#mark((this.#at + (event.key === 'ArrowDown' ? 1 : count - 1)) % count);
 		} else if (isOpen && event.key === 'Enter') {
-			this.#choose(Math.max(this.#at, 0));
+			event.preventDefault();
+			this.#choose(this.#at);
+		} else if (isOpen && event.key === 'Tab') {
+			this.#choose(this.#at);
 		} else if (isOpen && event.key === 'Escape') {
 			event.preventDefault();
 			this.#open(false);
-			this.#mark(-1);
 		}
 	}
 
-	// leave takes what is chosen, or else a name or a city that was typed, in any case, or the only zone that was found.
+	// leave takes a name or a city that was typed, in any case, or the only zone that was found.
 	#leave() {
-		const typed = wordsOf(this.#input.value).join(' ');
-		const isNamed = ({name, city}) => typed && [name, city].some(text => wordsOf(text).join(' ') === typed);
-		const found = this.#list.hidden ? [] : this.#found;
-		const zone = found[this.#at] ?? allZones().find(isNamed) ?? (found.length === 1 ? found[0] : null);
+		const found = this.#list.hidden ? [] : this.#found, typed = wordsOf(this.#input.value).join(' ');
 		this.#open(false);
+		if (!typed || this.#input.value === this.#before) return;
+		const isNamed = ({name, city}) => [name, city].some(text => wordsOf(text).join(' ') === typed);
+		const zone = allZones().find(isNamed) ?? (found.length === 1 ? found[0] : null);
 		if (zone) this.#set(zone.name);
 	}
 
 	#choose(at) {
 		this.#open(false);
 		this.#set(this.#found[at].name);
-		this.#mark(-1);
 	}
 
 	#set(name) {
