@@ -108,12 +108,6 @@ func (s *Readers) Newsletters(ctx context.Context) platform.Newsletters {
 	return all
 }
 
-// KnownNewsletters are Newsletters as the platform said last, without waiting for it.
-func (s *Readers) KnownNewsletters() platform.Newsletters {
-	all, _ := s.publication.newsletters.last()
-	return all
-}
-
 // LeaveNewsletters takes the member who sends a request off all newsletters. Errors: platform.ErrNewslettersStay, and others
 // of [FailureOf].
 func (s *Readers) LeaveNewsletters(ctx context.Context, r *http.Request) error {

@@ -205,6 +205,24 @@ func TestGuestsOfCancelledEvent(t *testing.T) {
 	}
 }
 
+// Guests whom an event's label names are in Ghost's own list of members, from where staff write to them. All are on the guest list.
+func TestMembersOfAnEvent(t *testing.T) {
+	for label, want := range map[string]string{"Guests": "/ghost/#/members?filter=label%3A%5Bguests%5D", "Never given": path + "guest-list?event=", "": path + "guest-list?event="} {
+		h, e, _ := withParty(t)
+		if label != "" {
+			e.Values["rsvp_labels"] = []any{label}
+			dbtest.Exec(t, h.DB, `UPDATE events SET content = $1`, `{"name":"Party","access":"free","menu":"Cake","rsvp_labels":["`+label+`"]}`)
+		}
+		question := h.get("events?confirm=cancel&event="+e.ID, "Editor").text(t)
+		if strings.Contains(question, "Members in Ghost") != (label != "") {
+			t.Errorf("%q: %s, want a link to members: %t", label, question, label != "")
+		}
+		if got := h.ask("GET", path+"events?members=&event="+e.ID, "Editor", ""); got.Code != 303 || !strings.HasPrefix(got.Header().Get("Location"), want) {
+			t.Errorf("%q: %d %s, want 303 to %s", label, got.Code, got.Header().Get("Location"), want)
+		}
+	}
+}
+
 // Before and after something is done to an event that some are registered for, an editor reads how many, and what they learn.
 func TestEditorReadsWhatGuestsLearn(t *testing.T) {
 	const mail = "1 is registered. Nobody gets a mail"

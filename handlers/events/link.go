@@ -89,7 +89,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if noNews {
 		link.Newsletters = []string{}
 	} else if asked.newsletters != nil {
-		if all := asked.readers.KnownNewsletters(); !all.AreDefault {
+		if all := asked.readers.Newsletters(ctx); !all.AreDefault {
 			link.Newsletters = all.Names
 		}
 	}
