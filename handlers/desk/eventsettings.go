@@ -106,8 +106,9 @@ const (
 	calendarNameField = "calendar_name"
 )
 
-// privacyTimeout bounds the question for the token in the calendar's address, without which the page shows it.
-const privacyTimeout = 2 * time.Second
+// privacyTimeout bounds the question for the token in the calendar's address, without which the page shows it. With less than 2 seconds
+// left Ghost is not asked at all.
+const privacyTimeout = 2500 * time.Millisecond
 
 // showEventSettings shows the settings.
 func showEventSettings(ctx context.Context, v *view) (any, error) {

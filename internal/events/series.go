@@ -17,8 +17,9 @@ const (
 	// waited for, so it is enough for hundreds.
 	publishTime = 2 * time.Second
 
-	// refreshTime bounds how long the platform is asked before for the posts of 100 drafts.
-	refreshTime = time.Second
+	// refreshTime bounds how long the platform is asked before for the posts of 100 drafts. With less than 2 seconds left Ghost is not
+	// asked at all.
+	refreshTime = 2500 * time.Millisecond
 )
 
 // errUnseen is for a draft that nobody has asked to publish.

@@ -95,7 +95,7 @@ func TestUnsentChanges(t *testing.T) {
 	v.press("Restore it")
 	diff(t, "asks when it is restored", true, js[bool](v, asks))
 	v.press("Update")
-	v.says("The event was saved.")
+	v.says("The event was saved, with another date or place.")
 	diff(t, "on the server", any("The parish hall"), r.only(t).Values["location"])
 	diff(t, "asks when it is saved", false, js[bool](v, asks))
 	diff(t, "kept when it is saved", 0, js[int](v, isKept))
