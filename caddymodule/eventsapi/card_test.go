@@ -91,6 +91,17 @@ func TestCardReachesReadersWithoutScript(t *testing.T) {
 	if page := h.Do("GET", "/"+slug+"/").Body; strings.Count(page, "data-sum") != 1 || strings.Count(page, `<p dir="auto">Pier 4</p>`) != 1 {
 		t.Errorf("the page is %s, want our card again", page)
 	}
+
+	// So does a program, and the history tells who did.
+	setText(h, id, `{"root":{"children":[`+before+`],"direction":null,"format":"","indent":0,"type":"root","version":1}}`, "public")
+	save()
+	h.Events(200, "POST", "/"+draft.ID+"/card", "")
+	if page := h.Do("GET", "/"+slug+"/").Body; strings.Count(page, "data-sum") != 1 {
+		t.Errorf("the page is %s, want our card again", page)
+	}
+	if got := h.Do("GET", desk+"/"+draft.ID+"/history", "Cookie", h.Owner, "Origin", h.Base).Body; strings.Count(got, `"did":"restored"`) != 2 {
+		t.Errorf("the history is %s, want that the card was put back twice", got)
+	}
 }
 
 // setText changes the text of a post, and who may read it, as an editor does.

@@ -160,6 +160,7 @@ func TestEventsWhileGhostFails(t *testing.T) {
 		}
 		p.Begin(fault)
 		h.Events(202, "PUT", "/"+draft.ID, strings.Replace(body, "Ada", "Bea", 1))
+		h.Events(202, "POST", "/"+draft.ID+"/card", "")
 		h.Events(202, "POST", "/"+draft.ID+"/unpublish", "")
 		p.Fix()
 		if got := settled(draft.ID); got.Status != "draft" || got.Post == nil || got.Post.Status != "draft" || got.Values["speaker"] != "Bea" {

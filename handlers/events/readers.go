@@ -65,6 +65,7 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, rea
 		if isPrivate, err = readers.Admit(r.Context(), r, reader, token); err != nil {
 			w.Header().Set("Cache-Control", "no-store")
 			if asked.isPage && errors.Is(err, api.ErrPrivate) {
+				w.Header().Set("Cache-Control", cacheControl(true))
 				h.leadToPassword(w, r)
 				return api.Forbidden
 			}

@@ -143,7 +143,7 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
 		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},
 		{exchange.Refused(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
-			"PUT " + one + " " + ball, "DELETE " + one, "POST " + one + "/write", "POST " + one + "/publish", "POST " + one + "/unpublish", "POST " + one + "/cancel",
+			"PUT " + one + " " + ball, "DELETE " + one, "POST " + one + "/write", "POST " + one + "/publish", "POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card",
 		}},
 		{exchange.Refused(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/publish-series " + large, "POST " + one + "/registrations " + large}},
 		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/publish-series drafts=", "POST " + one + "/registrations email=jane"}},
@@ -152,7 +152,7 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001"}},
 		{exchange.Refused(422, "The at is a time such as 2031-05-01T17:00:00Z."), "", []string{"PUT " + nobody + "/check-in?at=noon", "DELETE " + nobody + "/check-in?at=noon"}},
 		{exchange.Refused(422, "The email is not a valid address of 191 characters at most."), "", []string{"POST " + one + `/registrations {"email":"jane"}`}},
-		{exchange.Refused(422, `The header If-Match must have the ETag of the event, such as "12".`), `If-Match: "x"`, []string{"DELETE " + one, "POST " + one + "/unpublish", "POST " + one + "/cancel"}},
+		{exchange.Refused(422, `The header If-Match must have the ETag of the event, such as "12".`), `If-Match: "x"`, []string{"DELETE " + one, "POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card"}},
 		{exchange.Refused(422, `Send JSON such as {"theme": "solo", "type": "webinar", "values": {"name": "An evening"}}.`), "", []string{"POST  name=Party", "PUT " + one}},
 		{exchange.Refused(422, "The Idempotency-Key has more than 255 characters."), "Idempotency-Key: " + strings.Repeat("k", 256), []string{"POST  " + party, "POST " + one + "/duplicate"}},
 		{exchange.Refused(422, `The theme has no event type "ball". It has "webinar".`), "", []string{`POST  {"theme":"nightly","type":"ball"}`}},
