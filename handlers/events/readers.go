@@ -63,12 +63,11 @@ func (h *Readers) Serve(w http.ResponseWriter, r *http.Request, site string, rea
 		}
 		var err error
 		if isPrivate, err = readers.Admit(r.Context(), r, reader, token); err != nil {
-			w.Header().Set("Cache-Control", "no-store")
 			if asked.isPage && errors.Is(err, api.ErrPrivate) {
-				w.Header().Set("Cache-Control", cacheControl(true))
 				h.leadToPassword(w, r)
 				return api.Forbidden
 			}
+			w.Header().Set("Cache-Control", "no-store")
 			api.WritePublicError(w, err)
 			return api.FailureOf(err).Outcome
 		}
@@ -117,6 +116,7 @@ func (h *Readers) leadToPassword(w http.ResponseWriter, r *http.Request) {
 	if !isBelow {
 		root = ""
 	}
+	w.Header().Set("Cache-Control", cacheControl(true))
 	w.Header().Set("Location", root+"/private/?r="+url.QueryEscape(strings.TrimPrefix(r.URL.Path, root)))
 	w.WriteHeader(http.StatusFound)
 }
