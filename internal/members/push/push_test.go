@@ -286,6 +286,24 @@ func TestPushInterrupted(t *testing.T) {
 	}
 }
 
+// A row that is being read while the push is interrupted is not started: who interrupts a push may count on
+// what it says that is queued.
+func TestPushInterruptedWhileReading(t *testing.T) {
+	b := membertest.New(t, dbtest.SQLite(t))
+	for n := range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		next := row(2, with(fmt.Sprintf("m%d@example.com", n)))
+		next.Fields = func(*members.Member) (members.Fields, error) {
+			cancel()
+			return with(next.Email), nil
+		}
+		counts, err := push.Run(ctx, push.Config{Service: b.Service, Integration: byEmail}, func(yield func(push.Row, error) bool) { yield(next, nil) })
+		if !errors.Is(err, context.Canceled) || counts != (push.Counts{}) {
+			t.Errorf("push %d: %+v, %v, want no row done or queued, %v", n, counts, err, context.Canceled)
+		}
+	}
+}
+
 // What cannot be read, and a store that is broken, end a push with the line.
 func TestPushEnds(t *testing.T) {
 	b := membertest.New(t, dbtest.SQLite(t))

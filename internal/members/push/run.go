@@ -59,9 +59,11 @@ func (p *push) start(ctx context.Context, working *sync.WaitGroup, row Row) {
 	}
 	select {
 	case <-ctx.Done():
+	case p.limiter <- struct{}{}:
+	}
+	if ctx.Err() != nil { // select takes either if both are ready
 		p.free(keys)
 		return
-	case p.limiter <- struct{}{}:
 	}
 	working.Go(func() {
 		defer func() { <-p.limiter }()
