@@ -33,14 +33,14 @@ func TestCardReachesReadersWithoutScript(t *testing.T) {
 		"the newsletter": preview.EmailPreviews[0].HTML, "the newsletter as text": preview.EmailPreviews[0].Plaintext,
 	} {
 		plain := html.UnescapeString(html.UnescapeString(text)) // Ghost 5 escapes all text of a newsletter twice
-		if !strings.Contains(text, "2031-05-01 19:00 (UTC)") || !strings.Contains(plain, "Pier <1>") || !strings.Contains(text, link) {
+		if !strings.Contains(text, "Thursday, May 1, 2031 at 7:00 PM (UTC)") || !strings.Contains(plain, "Pier <1>") || !strings.Contains(text, link) {
 			t.Errorf("%s: %.3000s, want date, place and %s in it", where, text, link)
 		}
 	}
 	if got := h.Do("GET", link); got.Status != 302 || !strings.HasSuffix(got.Header["Location"], "/"+slug+"/") {
 		t.Errorf("%s: %v, want a redirect to the page", link, got)
 	}
-	if page := h.Do("GET", "/"+slug+"/").Body; strings.Count(page, "2031-05-01 19:00 (UTC)") != 1 || !strings.Contains(page, "Turn on JavaScript to register.") {
+	if page := h.Do("GET", "/"+slug+"/").Body; strings.Count(page, "Thursday, May 1, 2031 at 7:00 PM (UTC)") != 1 || !strings.Contains(page, "Turn on JavaScript to register.") {
 		t.Errorf("the page is %s, want the date once, and at its end what a reader needs to register", page)
 	}
 

@@ -29,7 +29,7 @@ func TestNewsletterHasTheEvent(t *testing.T) {
 	s.sendPost(e, "status", "published", "?newsletter="+newsletters.Newsletters[0].Slug+"&email_segment=all")
 
 	mail := box.Wait(t, "jane@example.com")
-	for _, want := range []string{"2031-05-01 19:00 (Europe/Berlin)", "The Pier", "Bring questions.", "You can register for this event."} {
+	for _, want := range []string{"Thursday, May 1, 2031 at 7:00 PM (Europe/Berlin)", "The Pier", "Bring questions.", "You can register for this event."} {
 		if !strings.Contains(mail, want) {
 			t.Errorf("the newsletter is %s, want %q in it", mail, want)
 		}

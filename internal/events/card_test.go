@@ -11,14 +11,14 @@ import (
 )
 
 // eveningCard is what the card of an event with values says.
-const eveningCard = "<p dir=\"auto\">2031-05-01 19:00–21:00 (Europe/Berlin)</p>\n"
+const eveningCard = "<p dir=\"auto\" lang=\"de\">Donnerstag, 1. Mai 2031, 19:00–21:00 Uhr (Europe/Berlin)</p>\n"
 
 // The card in a post's text says what there is to know, and leads to the page by an address that stays.
 func TestCardSaysWhatTheEventIs(t *testing.T) {
 	page := sitePage{script: "/event.js", list: "/ghost/lychgate/events", language: "de", takesRegistrations: true, publication: platform.Publication{URL: "https://news.example.com/blog/"}}
 	e := newEvent(map[string]any{"event_date": "2031-05-01", "location": "The <Pier>", "access": "free", "platform_url": "https://meet.example.com/secret"})
 	e.Status = Published
-	const when, where = "<p dir=\"auto\">2031-05-01</p>\n", "<p dir=\"auto\">The &lt;Pier&gt;</p>\n"
+	const when, where = "<p dir=\"auto\" lang=\"de\">Donnerstag, 1. Mai 2031</p>\n", "<p dir=\"auto\">The &lt;Pier&gt;</p>\n"
 	link := func(text string) string {
 		return `<a href="https://news.example.com/ghost/lychgate/events/` + e.ID + `.html">` + text + "</a></p>\n"
 	}
@@ -75,7 +75,7 @@ func TestCardAndStaff(t *testing.T) {
 				t.Helper()
 				e, p := want[Event](t)(r.Find(t.Context(), "daily", e.ID)), r.ghost.EventsPostsInOrder()[0]
 				got := p.Card
-				if e.isOurs(got) && strings.Contains(got, "2031-06-01") == (what != "published") {
+				if e.isOurs(got) && strings.Contains(got, "1. Juni 2031") == (what != "published") {
 					got = ours
 				}
 				if got != wanted || e.Post.Card != state {
@@ -154,7 +154,7 @@ func TestPostWhoseTextIsOfAnotherKind(t *testing.T) {
 	e := newEvent(map[string]any{"event_date": "2031-05-01"})
 	e.Status = Published
 	p := e.onto(platform.EventPost{IsForAll: true}, sitePage{})
-	if p.Card != "" || !strings.Contains(p.Foot, "2031-05-01") {
+	if p.Card != "" || !strings.Contains(p.Foot, "May 1, 2031") {
 		t.Errorf("the post is %+v, want no card, and the date at its end", p)
 	}
 }

@@ -42,8 +42,8 @@ func (e *Event) paragraphs(of sitePage) *paragraphs {
 	if e.Status == Cancelled {
 		text.add(of.language, "<strong>"+html.EscapeString(messaging.Message(of.language, messaging.RegistrationClosed, messaging.IsCancelled))+"</strong>")
 	}
-	if when := whenOf(public).text(); when != "" {
-		text.add("", html.EscapeString(when))
+	if when := whenOf(public).Text(of.tag()); when != "" {
+		text.add(of.language, html.EscapeString(when))
 	}
 	if place := textOf(public, "location"); place != "" {
 		text.add("", html.EscapeString(clip.Text(oneLine(place), maxPlace)))
@@ -79,32 +79,6 @@ func (e *Event) foot(of sitePage, hasCard bool) string {
 		return ""
 	}
 	return footStart + "\n<noscript>\n" + text.String() + noscriptEnd + "\n" + footEnd
-}
-
-// text says when an event is, in its time zone and in a way that is read alike in all
-// languages (ISO 8601): 2031-05-01 19:00–21:00 (Europe/Berlin); "" without a date.
-func (w When) text() string {
-	const format = dateFormat + " " + clockFormat
-	last := w.LastDay().Format(dateFormat)
-	isLater := last > w.Start.Format(dateFormat)
-	var text string
-	switch {
-	case w.Start.IsZero():
-		return ""
-	case w.AllDay && isLater:
-		return w.Start.Format(dateFormat) + " – " + last
-	case w.AllDay:
-		return w.Start.Format(dateFormat)
-	case w.EndsWithDay:
-		text = w.Start.Format(format) + " – " + last
-	case isLater:
-		text = w.Start.Format(format) + " – " + w.End.Format(format)
-	case w.HasEnd && w.End.After(w.Start):
-		text = w.Start.Format(format) + "–" + w.End.Format(clockFormat)
-	default:
-		text = w.Start.Format(format)
-	}
-	return text + " (" + w.Start.Location().String() + ")"
 }
 
 // withFoot replaces an event's part of the HTML at the end of a page. part "" removes it.

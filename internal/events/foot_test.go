@@ -1,7 +1,6 @@
 package events
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func TestFootHasTheEventAsText(t *testing.T) {
 	}
 	late := map[string]any{"event_date": "2031-05-01", "registration_deadline": "2031-04-29", "access": "free"}
 	now := time.Date(2031, time.April, 30, 12, 0, 0, 0, time.UTC)
-	const when = `<p dir="auto">2031-05-01 19:00–21:00 (Europe/Berlin)</p>`
+	const when = `<p dir="auto" lang="de">Donnerstag, 1. Mai 2031, 19:00–21:00 Uhr (Europe/Berlin)</p>`
 	const where = `<p dir="auto">The Pier</p>`
 	for name, test := range map[string]struct {
 		values map[string]any
@@ -39,14 +38,14 @@ func TestFootHasTheEventAsText(t *testing.T) {
 		"of an edge that serves no readers": {full, Published, sitePage{language: "de", takesRegistrations: true}, []string{when, where}},
 		"of a site without registration":    {full, Published, sitePage{script: "/event.js", language: "de", register: "Write to us."}, []string{when, where}},
 		"cancelled":                         {full, Cancelled, open, []string{`<p dir="auto" lang="de"><strong>Diese Veranstaltung ist abgesagt.</strong></p>`, when, where}},
-		"after the deadline":                {late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now}, []string{`<p dir="auto">2031-05-01</p>`}},
+		"after the deadline":                {late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now}, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
 		"that is over":                      {full, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, 3)}, []string{when, where}},
-		"that takes no registrations":       {map[string]any{"event_date": "2031-05-01"}, Published, open, []string{`<p dir="auto">2031-05-01</p>`}},
+		"that takes no registrations":       {map[string]any{"event_date": "2031-05-01"}, Published, open, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
 		"without an end, online, for anyone": {
 			map[string]any{"event_date": "2031-12-01", "event_time_start": "19:00", "access": "anyone", "platform_url": "https://meet.example.com/?a=b&c=`d'"},
 			Published, open,
 			[]string{
-				`<p dir="auto">2031-12-01 19:00 (UTC)</p>`,
+				`<p dir="auto" lang="de">Montag, 1. Dezember 2031 um 19:00 (UTC)</p>`,
 				`<p dir="auto"><a href=https://meet.example.com/?a&#61;b&amp;c&#61;&#96;d&#39;>https://meet.example.com/?a=b&amp;c=` + "`" + `d&#39;</a></p>`,
 				`<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`,
 			},
@@ -114,11 +113,9 @@ func TestFootOfAPost(t *testing.T) {
 	r := benchOf(t, store, h)
 	r.UsePages(Pages{Script: "/event.js"})
 	e := r.published(values)
-	foot := func(text string) string {
-		return fmt.Sprintf("%s\n<noscript>\n<p dir=\"auto\">2031-05-01 19:00–21:00 (Europe/Berlin)</p>\n%s</noscript>\n%s", footStart, text, footEnd)
-	}
-	english := foot(`<p dir="auto" lang="en">Turn on JavaScript to register.</p>` + "\n")
-	german := foot(`<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>` + "\n")
+	foot := func(text string) string { return footStart + "\n<noscript>\n" + text + "</noscript>\n" + footEnd }
+	english := foot(`<p dir="auto" lang="en">Thursday, May 1, 2031, 7:00 – 9:00 PM (Europe/Berlin)</p>` + "\n" + `<p dir="auto" lang="en">Turn on JavaScript to register.</p>` + "\n")
+	german := foot(`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031, 19:00–21:00 Uhr (Europe/Berlin)</p>` + "\n" + `<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>` + "\n")
 	has := func(what, foot string) {
 		t.Helper()
 		p := h.EventsPostsInOrder()[0]

@@ -83,7 +83,7 @@ func TestOlderPostsGetScriptAndText(t *testing.T) {
 		}
 		for i, p := range after[:events] {
 			if !strings.HasPrefix(p.Head, "<style></style>\n<!--") || !strings.HasSuffix(p.Head, "-->\n<meta>") || strings.Count(p.Head, "/event.js") != 1 ||
-				!strings.Contains(p.Card, "data-sum") || !strings.Contains(p.Card, "2031-05-01") {
+				!strings.Contains(p.Card, "data-sum") || !strings.Contains(p.Card, "1. Mai 2031") {
 				t.Fatalf("post %d: %+v, want staff's code with one script, and a card", i, p)
 			}
 		}
@@ -119,6 +119,27 @@ func TestOlderPostsGetScriptAndText(t *testing.T) {
 			t.Errorf("the end is %q, the card %q, want the text of Event Settings, and no card", p.Foot, p.Card)
 		}
 	})
+}
+
+// The card that another version has put into a post is written anew once, and is not taken for one that staff have edited.
+func TestCardOfAnotherVersion(t *testing.T) {
+	r := newBench(t, dbtest.SQLite(t))
+	r.UsePages(Pages{Script: "/event.js", List: "/events"})
+	e := r.published(values)
+	wanted := r.ghost.EventsPostsInOrder()[0].Card
+	r.ghost.EditPost(e.Post.ID, func(p *platform.EventPost) {
+		p.Card = e.cardOf("<p dir=\"auto\">2031-05-01 19:00–21:00 (Europe/Berlin)</p>\n")
+	})
+	want[Event](t)(r.store.Change(t.Context(), "daily", e.ID, func(_ *sql.Tx, e *Event) error {
+		e.Post.Page = "of another version"
+		return nil
+	}))
+	if diff := cmp.Diff([]int{1, 0}, []int{r.polls(), r.polls()}); diff != "" {
+		t.Errorf("posts written by each poll (-want +got): %s", diff)
+	}
+	if diff := cmp.Diff(wanted, r.ghost.EventsPostsInOrder()[0].Card); diff != "" || r.all()[0].Post.Card != CardIsOurs {
+		t.Errorf("the card is %s, want ours (-want +got): %s", r.all()[0].Post.Card, diff)
+	}
 }
 
 // A post that is too long with the new part, or of which the language is not known now, is left

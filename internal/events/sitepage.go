@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
@@ -40,9 +41,12 @@ type sitePage struct {
 	now time.Time // when they are written
 }
 
+// tag is the BCP 47 tag of the language, with the publication's region where that is known.
+func (p sitePage) tag() string { return cmp.Or(p.publication.Language, p.language) }
+
 // pageVersion changes when posts are written in another way: those that were published before
 // are then written anew, some at a time.
-const pageVersion = "3"
+const pageVersion = "4"
 
 // sum tells apart pages that are written in another way, whenever.
 func (p sitePage) sum() string {
@@ -50,6 +54,6 @@ func (p sitePage) sum() string {
 	if p.takesRegistrations {
 		takes = "takes registrations"
 	}
-	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.list, p.language, p.register, takes, p.publication.Title, p.publication.URL})))
+	sum := sha256.Sum256([]byte(encode([]string{pageVersion, p.script, p.list, p.language, p.register, takes, p.publication.Title, p.publication.URL, p.publication.Language})))
 	return hex.EncodeToString(sum[:8])
 }

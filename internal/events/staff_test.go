@@ -66,7 +66,7 @@ func TestFieldsOfTheTypeBefore(t *testing.T) {
 	p := r.ghost.EventsPostsInOrder()[0]
 	p.Head, p.Foot, p.UpdatedAt = "", "", time.Time{}
 	wanted := platform.EventPost{
-		ID: e.Post.ID, Title: "Party", Slug: "ball", Status: "published", Template: "custom-party", Card: e.cardOf("<p dir=\"auto\">2031-05-01</p>\n"), IsForAll: true,
+		ID: e.Post.ID, Title: "Party", Slug: "ball", Status: "published", Template: "custom-party", Card: e.cardOf("<p dir=\"auto\" lang=\"de\">Donnerstag, 1. Mai 2031</p>\n"), IsForAll: true,
 		Tags: []string{"event", "#listed", "Webinar"}, URL: "https://news.example.com/ball/", Edit: "/#/editor/post/" + e.Post.ID,
 	}
 	if diff := cmp.Diff(wanted, p); diff != "" {

@@ -128,84 +128,84 @@ func TestEndBeforeStartIsTheNextDay(t *testing.T) {
 			map[string]any{"event_date": "2026-05-01", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-05-01T22:00:00+02:00", "2026-05-02T02:00:00+02:00", "2026-05-02T02:00:00+02:00",
-				"2026-05-01 22:00 – 2026-05-02 02:00 (Europe/Berlin)", "2026-05-02T02:00:00+02:00", "DTSTART:20260501T200000Z DTEND:20260502T000000Z",
+				"Friday, 1 May 2026 at 22:00 – Saturday, 2 May 2026 at 02:00 (Europe/Berlin)", "2026-05-02T02:00:00+02:00", "DTSTART:20260501T200000Z DTEND:20260502T000000Z",
 			},
 		},
 		"at midnight": {
 			map[string]any{"event_date": "2026-05-01", "event_time_start": "22:00", "event_time_end": "00:00"},
 			ends{
 				"2026-05-01T22:00:00Z", "2026-05-02T00:00:00Z", "2026-05-02T00:00:00Z",
-				"2026-05-01 22:00 – 2026-05-02 00:00 (UTC)", "2026-05-02T00:00:00Z", "DTSTART:20260501T220000Z DTEND:20260502T000000Z",
+				"Friday, 1 May 2026 at 22:00 – Saturday, 2 May 2026 at 00:00 (UTC)", "2026-05-02T00:00:00Z", "DTSTART:20260501T220000Z DTEND:20260502T000000Z",
 			},
 		},
 		"the night in which the clocks go forward": {
 			map[string]any{"event_date": "2026-03-28", "event_time_start": "22:00", "event_time_end": "04:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-03-28T22:00:00+01:00", "2026-03-29T04:00:00+02:00", "2026-03-29T04:00:00+02:00",
-				"2026-03-28 22:00 – 2026-03-29 04:00 (Europe/Berlin)", "2026-03-29T04:00:00+02:00", "DTSTART:20260328T210000Z DTEND:20260329T020000Z",
+				"Saturday, 28 March 2026 at 22:00 – Sunday, 29 March 2026 at 04:00 (Europe/Berlin)", "2026-03-29T04:00:00+02:00", "DTSTART:20260328T210000Z DTEND:20260329T020000Z",
 			},
 		},
 		"until the clocks go forward": {
 			map[string]any{"event_date": "2026-03-28", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-03-28T22:00:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T03:00:00+02:00",
-				"2026-03-28 22:00 – 2026-03-29 03:00 (Europe/Berlin)", "2026-03-29T03:00:00+02:00", "DTSTART:20260328T210000Z DTEND:20260329T010000Z",
+				"Saturday, 28 March 2026 at 22:00 – Sunday, 29 March 2026 at 03:00 (Europe/Berlin)", "2026-03-29T03:00:00+02:00", "DTSTART:20260328T210000Z DTEND:20260329T010000Z",
 			},
 		},
 		"until a time that they show twice": {
 			map[string]any{"event_date": "2026-10-24", "event_time_start": "22:00", "event_time_end": "02:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-10-24T22:00:00+02:00", "2026-10-25T02:00:00+02:00", "2026-10-25T02:00:00+02:00",
-				"2026-10-24 22:00 – 2026-10-25 02:00 (Europe/Berlin)", "2026-10-25T02:00:00+02:00", "DTSTART:20261024T200000Z DTEND:20261025T000000Z",
+				"Saturday, 24 October 2026 at 22:00 – Sunday, 25 October 2026 at 02:00 (Europe/Berlin)", "2026-10-25T02:00:00+02:00", "DTSTART:20261024T200000Z DTEND:20261025T000000Z",
 			},
 		},
 		"the night in which they go back": {
 			map[string]any{"event_date": "2026-10-24", "event_time_start": "22:00", "event_time_end": "04:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-10-24T22:00:00+02:00", "2026-10-25T04:00:00+01:00", "2026-10-25T04:00:00+01:00",
-				"2026-10-24 22:00 – 2026-10-25 04:00 (Europe/Berlin)", "2026-10-25T04:00:00+01:00", "DTSTART:20261024T200000Z DTEND:20261025T030000Z",
+				"Saturday, 24 October 2026 at 22:00 – Sunday, 25 October 2026 at 04:00 (Europe/Berlin)", "2026-10-25T04:00:00+01:00", "DTSTART:20261024T200000Z DTEND:20261025T030000Z",
 			},
 		},
 		"days later, with times": {
 			map[string]any{"event_date": "2026-10-23", "event_date_end": "2026-10-26", "event_time_start": "18:00", "event_time_end": "12:00", "event_time_zone": "America/New_York"},
 			ends{
 				"2026-10-23T18:00:00-04:00", "2026-10-26T12:00:00-04:00", "2026-10-26T12:00:00-04:00",
-				"2026-10-23 18:00 – 2026-10-26 12:00 (America/New_York)", "2026-10-26T12:00:00-04:00", "DTSTART:20261023T220000Z DTEND:20261026T160000Z",
+				"Friday, 23 October 2026 at 18:00 – Monday, 26 October 2026 at 12:00 (America/New_York)", "2026-10-26T12:00:00-04:00", "DTSTART:20261023T220000Z DTEND:20261026T160000Z",
 			},
 		},
 		"days later, over a change of the clocks": {
 			map[string]any{"event_date": "2026-03-27", "event_date_end": "2026-03-29", "event_time_start": "18:00", "event_time_end": "18:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-03-27T18:00:00+01:00", "2026-03-29T18:00:00+02:00", "2026-03-29T18:00:00+02:00",
-				"2026-03-27 18:00 – 2026-03-29 18:00 (Europe/Berlin)", "2026-03-29T18:00:00+02:00", "DTSTART:20260327T170000Z DTEND:20260329T160000Z",
+				"Friday, 27 March 2026 at 18:00 – Sunday, 29 March 2026 at 18:00 (Europe/Berlin)", "2026-03-29T18:00:00+02:00", "DTSTART:20260327T170000Z DTEND:20260329T160000Z",
 			},
 		},
 		"whole days, of which one has no midnight": {
 			map[string]any{"event_date": "2026-09-05", "event_date_end": "2026-09-06", "event_time_zone": "America/Santiago"},
 			ends{
 				"2026-09-05", "2026-09-07", "2026-09-07T00:00:00-03:00",
-				"2026-09-05 – 2026-09-06", "2026-09-06", "DTSTART;VALUE=DATE:20260905 DTEND;VALUE=DATE:20260907",
+				"Saturday, 5 September 2026 – Sunday, 6 September 2026", "2026-09-06", "DTSTART;VALUE=DATE:20260905 DTEND;VALUE=DATE:20260907",
 			},
 		},
 		"with its last day, which has no time": {
 			map[string]any{"event_date": "2026-10-23", "event_date_end": "2026-10-25", "event_time_start": "18:00", "event_time_zone": "Europe/Berlin"},
 			ends{
 				"2026-10-23T18:00:00+02:00", "2026-10-26T00:00:00+01:00", "2026-10-26T00:00:00+01:00",
-				"2026-10-23 18:00 – 2026-10-25 (Europe/Berlin)", "2026-10-26T00:00:00+01:00", "DTSTART:20261023T160000Z DTEND:20261025T230000Z",
+				"Friday, 23 October 2026 at 18:00 – Sunday, 25 October 2026 (Europe/Berlin)", "2026-10-26T00:00:00+01:00", "DTSTART:20261023T160000Z DTEND:20261025T230000Z",
 			},
 		},
 		"on the day that its end date repeats": {
 			map[string]any{"event_date": "2026-05-01", "event_date_end": "2026-05-01", "event_time_start": "10:00", "event_time_end": "12:00"},
 			ends{
 				"2026-05-01T10:00:00Z", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00Z",
-				"2026-05-01 10:00–12:00 (UTC)", "2026-05-01T12:00:00Z", "DTSTART:20260501T100000Z DTEND:20260501T120000Z",
+				"Friday, 1 May 2026, 10:00–12:00 (UTC)", "2026-05-01T12:00:00Z", "DTSTART:20260501T100000Z DTEND:20260501T120000Z",
 			},
 		},
 		"a draft that ends before it starts": {
 			map[string]any{"event_date": "2026-05-01", "event_date_end": "2026-04-30", "event_time_start": "10:00", "event_time_end": "12:00"},
 			ends{
 				"2026-05-01T10:00:00Z", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00Z",
-				"2026-05-01 10:00–12:00 (UTC)", "2026-05-01T12:00:00Z", "DTSTART:20260501T100000Z DTEND:20260501T120000Z",
+				"Friday, 1 May 2026, 10:00–12:00 (UTC)", "2026-05-01T12:00:00Z", "DTSTART:20260501T100000Z DTEND:20260501T120000Z",
 			},
 		},
 	}
@@ -229,7 +229,7 @@ func TestEndBeforeStartIsTheNextDay(t *testing.T) {
 				t.Errorf("it is over at its end %t, and before that %t", terms.IsOver(terms.End), terms.IsOver(terms.End.Add(-1)))
 			}
 			linked, _ := (linkedEvent{public: public}).object().values()["endDate"].(string)
-			got := ends{textOf(public, "start"), textOf(public, "end"), over, whenOf(public).text(), linked, strings.Join(moments, " ")}
+			got := ends{textOf(public, "start"), textOf(public, "end"), over, whenOf(public).Text("en-GB"), linked, strings.Join(moments, " ")}
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(ends{})); diff != "" {
 				t.Errorf("when it is (-want +got): %s", diff)
 			}
