@@ -47,6 +47,15 @@ func languageOf(r *http.Request) string {
 	return ""
 }
 
+// dateLanguage is the tag of a language of messages with the page's region, as in en-GB, if the page is in it.
+func dateLanguage(r *http.Request, language string) string {
+	tag := r.URL.Query().Get("lang")
+	if of, ok := messaging.Language(tag); ok && of == language {
+		return tag
+	}
+	return language
+}
+
 // labelsIn are those in the language of a request that says one, nil for others.
 func labelsIn(r *http.Request) *messaging.Labels {
 	if !r.URL.Query().Has("lang") {

@@ -279,6 +279,11 @@ type calendars struct {
 	ICS string `json:"ics"`
 }
 
+// isOpen has the states of readers who can register, or could once they have signed in or pay.
+var isOpen = map[messaging.State]bool{
+	messaging.CanRegister: true, messaging.LoginRequiredFree: true, messaging.LoginRequiredPaid: true, messaging.UpgradeRequired: true,
+}
+
 func (h *Registration) shown(r *http.Request, found registration.Registration, readers *api.Readers) registrationJSON {
 	shown := registrationJSON{
 		State: found.State, Reason: found.Reason, Message: found.Message,
@@ -293,6 +298,9 @@ func (h *Registration) shown(r *http.Request, found registration.Registration, r
 	switch {
 	case shown.Message == "":
 		shown.Message = ours
+		if until := found.Terms.DeadlineText(dateLanguage(r, language)); until != "" && isOpen[found.State] {
+			shown.Message += " " + messaging.OpenUntil(language, until)
+		}
 	case isOurs: // which staff's text for whatever reason need not say
 		shown.Message = ours + "\n" + shown.Message
 	}

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -116,7 +117,7 @@ func newDoor(t *testing.T, db *database.DB, values string) *door {
 	dbtest.Exec(t, db, `INSERT INTO events (site, id, slug, public, starts_at, over_at, updated_at, created_at, theme, type, content, status, revision,
 			shape, post, late_at, post_id, name)
 		VALUES ('daily', 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'party', '`+partyBody+`', 0, 0, 0, 0, 'solo', 'webinar', $1, 'published', 1,
-			'{"fields":["name","access","max_attendees","registration_deadline","event_date","platform_url"]}', '{"url":"https://news.example.com/party/"}', 0, 'p1', 'event')`, values)
+			'{"fields":["name","access","max_attendees","registration_deadline","deadline_time_end","event_date","event_time_zone","platform_url"]}', '{"url":"https://news.example.com/party/"}', 0, 'p1', 'event')`, values)
 	limiter, err := ratelimit.NewMemory(ratelimit.MemoryConfig{Limit: ratelimit.Limit{Requests: 30, Window: time.Minute}})
 	if err != nil {
 		t.Fatalf("ratelimit.NewMemory: %v", err)
@@ -251,6 +252,39 @@ func TestRegisteredReaderOfACancelledEvent(t *testing.T) {
 			}
 			return ""
 		})
+	}
+}
+
+// While readers can register, they are told until when, unless staff wrote the message.
+func TestReadersLearnTheDeadline(t *testing.T) {
+	const timed = `"registration_deadline":"2031-04-30","deadline_time_end":"12:00","event_time_zone":"Europe/Berlin"`
+	for _, test := range []struct{ name, values, query, cookie, staff, want string }{
+		{"a member", timed, "", "session=jane", "", "You can register for this event. Registration is open until Wednesday, April 30, 2031 at 12:00 PM (Europe/Berlin)."},
+		{"with the text of staff", timed, "", "session=jane", "Come in.", "Come in."},
+		{"a guest, in German", timed, "?lang=de", "", "", "Melden Sie sich mit Ihrer E-Mail-Adresse an. Die Anmeldung ist bis Mittwoch, 30. April 2031 um 12:00 (Europe/Berlin) möglich."},
+		{
+			"on a British page, by the end of a day", `"registration_deadline":"2031-04-30"`, "?lang=en-GB", "session=jane", "",
+			"You can register for this event. Registration is open until Wednesday, 30 April 2031.",
+		},
+		{"after it", `"registration_deadline":"2020-04-30"`, "", "session=jane", "", "Registration is closed."},
+		{"without one", `"event_date":"2031-05-01"`, "", "session=jane", "", "You can register for this event."},
+	} {
+		db := dbtest.SQLite(t)
+		d := newDoor(t, db, `{"name":"Party","access":"free",`+test.values+`}`)
+		if test.staff != "" {
+			store, err := events.NewSQL(t.Context(), db)
+			if err == nil {
+				err = store.SaveSettings(t.Context(), "daily", events.Settings{Messages: map[string]string{"can_register": test.staff}})
+			}
+			if err != nil {
+				t.Fatalf("keeping the text: %v", err)
+			}
+		}
+		got, _ := d.ask("GET", "/events/party/registration"+test.query, test.cookie)
+		var told struct{ Message string }
+		if err := json.Unmarshal([]byte(got.Body), &told); err != nil || told.Message != test.want {
+			t.Errorf("%s reads %q, %v, want %q", test.name, told.Message, err, test.want)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *paragraphs) add(language, markup string) {
 	p.WriteString(">" + markup + "</p>\n")
 }
 
-// paragraphs say whether the event is cancelled, when it is, and where.
+// paragraphs say whether the event is cancelled, when and where it is, and until when readers can register.
 func (e *Event) paragraphs(of sitePage) *paragraphs {
 	text := new(paragraphs)
 	public := e.public(Post{}).values()
@@ -50,6 +50,9 @@ func (e *Event) paragraphs(of sitePage) *paragraphs {
 	}
 	if link := linkOf(textOf(public, "platform_url")); link != "" {
 		text.add("", link)
+	}
+	if until := e.Terms().DeadlineText(of.tag()); until != "" && of.register == "" && e.takesRegistrations(of) {
+		text.add(of.language, html.EscapeString(messaging.OpenUntil(of.language, until)))
 	}
 	return text
 }

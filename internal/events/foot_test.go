@@ -38,9 +38,20 @@ func TestFootHasTheEventAsText(t *testing.T) {
 		"of an edge that serves no readers": {full, Published, sitePage{language: "de", takesRegistrations: true}, []string{when, where}},
 		"of a site without registration":    {full, Published, sitePage{script: "/event.js", language: "de", register: "Write to us."}, []string{when, where}},
 		"cancelled":                         {full, Cancelled, open, []string{`<p dir="auto" lang="de"><strong>Diese Veranstaltung ist abgesagt.</strong></p>`, when, where}},
-		"after the deadline":                {late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now}, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
-		"that is over":                      {full, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, 3)}, []string{when, where}},
-		"that takes no registrations":       {map[string]any{"event_date": "2031-05-01"}, Published, open, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
+		"before the deadline": {
+			late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
+			[]string{
+				`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`, `<p dir="auto" lang="de">Die Anmeldung ist bis Dienstag, 29. April 2031 möglich.</p>`,
+				`<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`,
+			},
+		},
+		"before the deadline, with the text of staff": {
+			late, Published, sitePage{script: "/event.js", language: "de", register: "Write to us.", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
+			[]string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`, `<p dir="auto">Write to us.</p>`},
+		},
+		"after the deadline":          {late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now}, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
+		"that is over":                {full, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, 3)}, []string{when, where}},
+		"that takes no registrations": {map[string]any{"event_date": "2031-05-01"}, Published, open, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
 		"without an end, online, for anyone": {
 			map[string]any{"event_date": "2031-12-01", "event_time_start": "19:00", "access": "anyone", "platform_url": "https://meet.example.com/?a=b&c=`d'"},
 			Published, open,

@@ -16,6 +16,9 @@ type Terms struct {
 	Most        int       // registrations, 0 for any number
 	IsCancelled bool
 
+	// DeadlineIsDay means that the deadline has no time.
+	DeadlineIsDay bool
+
 	// Moves are those of the event. One from where it is now has no schedule.
 	Moves []Move
 
@@ -28,7 +31,7 @@ func (e *Event) Terms() Terms {
 	values := e.shown()
 	w := whenOf(values)
 	t := Terms{
-		Access: accessOf(values), End: w.End, Deadline: w.Deadline, IsCancelled: e.Status == Cancelled, AskName: e.Shape.AskName,
+		Access: accessOf(values), End: w.End, Deadline: w.Deadline, DeadlineIsDay: w.DeadlineIsDay, IsCancelled: e.Status == Cancelled, AskName: e.Shape.AskName,
 		Moves: e.movesAway(),
 	}
 	if most, ok := wholeNumber(values["max_attendees"]).(int64); ok {

@@ -35,11 +35,15 @@ func TestTermsAreInTheEventsTimeZone(t *testing.T) {
 		},
 		"no time: with the day, which has 23 hours": {
 			map[string]any{"access": "free", "event_date": "2026-03-29", "event_time_zone": "Europe/Berlin", "registration_deadline": "2026-03-28"},
-			Terms{Access: AccessFree, End: time.Date(2026, 3, 30, 0, 0, 0, 0, berlin), Deadline: time.Date(2026, 3, 29, 0, 0, 0, 0, berlin)},
+			Terms{Access: AccessFree, End: time.Date(2026, 3, 30, 0, 0, 0, 0, berlin), Deadline: time.Date(2026, 3, 29, 0, 0, 0, 0, berlin), DeadlineIsDay: true},
 		},
 		"values that nobody can use": {
 			map[string]any{"access": "everybody", "max_attendees": "many", "event_date": "soon", "registration_deadline": "2026-02-30"},
 			Terms{},
+		},
+		"a deadline at midnight": {
+			map[string]any{"access": "free", "event_time_zone": "Europe/Berlin", "registration_deadline": "2026-03-28", "deadline_time_end": "00:00"},
+			Terms{Access: AccessFree, Deadline: time.Date(2026, 3, 28, 0, 0, 0, 0, berlin)},
 		},
 	} {
 		e := Event{Values: c.values, Status: Published, Shape: Shape{Fields: manifest.StandardFields()}}

@@ -23,6 +23,9 @@ type When struct {
 	// Deadline is the last moment to register, zero for none. One without a time is the
 	// end of its day.
 	Deadline time.Time
+
+	// DeadlineIsDay means that the deadline has no time.
+	DeadlineIsDay bool
 }
 
 // Zone is UTC if the event has no valid time zone.
@@ -69,7 +72,7 @@ func whenOf(values map[string]any) When {
 		if clock, ok := parseClock(textOf(values, "deadline_time_end")); ok {
 			w.Deadline = at(date, clock, zone)
 		} else {
-			w.Deadline = at(date.AddDate(0, 0, 1), 0, zone)
+			w.Deadline, w.DeadlineIsDay = at(date.AddDate(0, 0, 1), 0, zone), true
 		}
 	}
 	return w

@@ -33,5 +33,17 @@ func (w When) Text(tag string) string {
 	return text + zoneText(w.Start)
 }
 
+// DeadlineText says until when readers can register, as [When.Text] does. It is "" without a deadline.
+func (t Terms) DeadlineText(tag string) string {
+	switch in := dates.In(tag); {
+	case t.Deadline.IsZero():
+		return ""
+	case t.DeadlineIsDay:
+		return in.Day(t.Deadline.Add(-1))
+	default:
+		return in.Moment(t.Deadline) + zoneText(t.Deadline)
+	}
+}
+
 // zoneText is behind a time of day.
 func zoneText(t time.Time) string { return " (" + t.Location().String() + ")" }

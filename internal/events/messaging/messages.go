@@ -73,6 +73,12 @@ func Message(language string, state State, reason Reason) string {
 // messages in the language.
 func WereRegistered(language string) string { return phrasesIn(language).wereRegistered }
 
+// OpenUntil says how long registration is open. until is a date in the language. It is in English if there are no messages in the
+// language.
+func OpenUntil(language, until string) string {
+	return strings.Replace(phrasesIn(language).openUntil, "*", until, 1)
+}
+
 func phrasesIn(language string) phrases {
 	if in, ok := phrasesOf[language]; ok {
 		return in

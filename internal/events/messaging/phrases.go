@@ -9,6 +9,7 @@ type phrases struct {
 	wereRegistered  string // for an event that was cancelled
 
 	needsScript string // how to register, for a reader without JavaScript
+	openUntil   string // the date that stands for *
 }
 
 // phrasesOf has a language by its code (ISO 639-1), the same ones as the inbox button.
@@ -25,6 +26,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "أُلغيت هذه الفعالية.",
 		wereRegistered:     "كنت مسجلًا في هذه الفعالية.",
 		needsScript:        "يُرجى تفعيل JavaScript للتسجيل.",
+		openUntil:          "التسجيل مفتوح حتى *.",
 	},
 	"cs": {
 		canRegister:        "Na tuto akci se můžete zaregistrovat.",
@@ -38,6 +40,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Tato akce je zrušena.",
 		wereRegistered:     "Na tuto akci jste byli zaregistrováni.",
 		needsScript:        "Pro registraci zapněte JavaScript.",
+		openUntil:          "Uzávěrka registrace: *",
 	},
 	"da": {
 		canRegister:        "Du kan tilmelde dig dette arrangement.",
@@ -51,6 +54,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Arrangementet er aflyst.",
 		wereRegistered:     "Du var tilmeldt.",
 		needsScript:        "Slå JavaScript til for at tilmelde dig.",
+		openUntil:          "Tilmeld dig senest *.",
 	},
 	"de": {
 		canRegister:        "Sie können sich für diese Veranstaltung anmelden.",
@@ -64,6 +68,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Diese Veranstaltung ist abgesagt.",
 		wereRegistered:     "Sie waren angemeldet.",
 		needsScript:        "Aktivieren Sie JavaScript, um sich anzumelden.",
+		openUntil:          "Die Anmeldung ist bis * möglich.",
 	},
 	"en": {
 		canRegister:        "You can register for this event.",
@@ -77,6 +82,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "This event is cancelled.",
 		wereRegistered:     "You were registered.",
 		needsScript:        "Turn on JavaScript to register.",
+		openUntil:          "Registration is open until *.",
 	},
 	"es": {
 		canRegister:        "Puede inscribirse en este evento.",
@@ -90,6 +96,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Este evento se ha cancelado.",
 		wereRegistered:     "Tenías una inscripción.",
 		needsScript:        "Active JavaScript para inscribirse.",
+		openUntil:          "La inscripción está abierta hasta el *.",
 	},
 	"fi": {
 		canRegister:        "Voit ilmoittautua tähän tapahtumaan.",
@@ -103,6 +110,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Tämä tapahtuma on peruttu.",
 		wereRegistered:     "Olit ilmoittautunut.",
 		needsScript:        "Ilmoittautuaksesi ota JavaScript käyttöön.",
+		openUntil:          "Ilmoittautuminen päättyy: *",
 	},
 	"fr": {
 		canRegister:        "Vous pouvez vous inscrire à cet événement.",
@@ -116,6 +124,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Cet événement est annulé.",
 		wereRegistered:     "Vous étiez inscrit(e).",
 		needsScript:        "Activez JavaScript pour vous inscrire.",
+		openUntil:          "Les inscriptions sont ouvertes jusqu’au *.",
 	},
 	"he": {
 		canRegister:        "אפשר להירשם לאירוע הזה.",
@@ -129,6 +138,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "האירוע בוטל.",
 		wereRegistered:     "נרשמת לאירוע זה.",
 		needsScript:        "כדי להירשם יש להפעיל JavaScript.",
+		openUntil:          "ההרשמה פתוחה עד *.",
 	},
 	"it": {
 		canRegister:        "Puoi iscriverti a questo evento.",
@@ -142,6 +152,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Questo evento è stato annullato.",
 		wereRegistered:     "Avevi un’iscrizione.",
 		needsScript:        "Attiva JavaScript per iscriverti.",
+		openUntil:          "Le iscrizioni sono aperte fino a *.",
 	},
 	"ja": {
 		canRegister:        "このイベントに参加登録できます。",
@@ -155,6 +166,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "このイベントは中止になりました。",
 		wereRegistered:     "お申し込み済みのイベントです。",
 		needsScript:        "参加登録するには、JavaScriptを有効にしてください。",
+		openUntil:          "参加登録の締め切り: *",
 	},
 	"ko": {
 		canRegister:        "이 이벤트에 참가 신청할 수 있습니다.",
@@ -168,6 +180,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "이 이벤트는 취소되었습니다.",
 		wereRegistered:     "신청하셨던 행사입니다.",
 		needsScript:        "참가 신청하려면 JavaScript를 켜 주세요.",
+		openUntil:          "참가 신청 마감: *",
 	},
 	"nb": norwegian,
 	"nl": {
@@ -182,6 +195,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Dit evenement is geannuleerd.",
 		wereRegistered:     "Je was aangemeld.",
 		needsScript:        "Zet JavaScript aan om u aan te melden.",
+		openUntil:          "Aanmelden kan uiterlijk *.",
 	},
 	"no": norwegian,
 	"pl": {
@@ -196,6 +210,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "To wydarzenie zostało odwołane.",
 		wereRegistered:     "Twój zapis był przyjęty.",
 		needsScript:        "Aby się zapisać, proszę włączyć JavaScript.",
+		openUntil:          "Ostateczny termin zapisów: *",
 	},
 	"pt": {
 		canRegister:        "Pode inscrever-se neste evento.",
@@ -209,6 +224,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Este evento foi cancelado.",
 		wereRegistered:     "Tinha uma inscrição.",
 		needsScript:        "Para se inscrever, ative o JavaScript.",
+		openUntil:          "As inscrições estão abertas até *.",
 	},
 	"ru": {
 		canRegister:        "Вы можете записаться на это мероприятие.",
@@ -222,6 +238,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Это мероприятие отменено.",
 		wereRegistered:     "Вы были зарегистрированы.",
 		needsScript:        "Чтобы записаться, включите JavaScript.",
+		openUntil:          "Крайний срок регистрации: *",
 	},
 	"sv": {
 		canRegister:        "Du kan anmäla dig till evenemanget.",
@@ -235,6 +252,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Evenemanget är inställt.",
 		wereRegistered:     "Du var anmäld.",
 		needsScript:        "Slå på JavaScript för att anmäla dig.",
+		openUntil:          "Anmäl dig senast *.",
 	},
 	"tr": {
 		canRegister:        "Bu etkinliğe kaydolabilirsiniz.",
@@ -248,6 +266,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Bu etkinlik iptal edildi.",
 		wereRegistered:     "Kaydınız vardı.",
 		needsScript:        "Kaydolmak için JavaScript'i etkinleştirin.",
+		openUntil:          "Son kayıt tarihi: *",
 	},
 	"uk": {
 		canRegister:        "Ви можете записатися на цю подію.",
@@ -261,6 +280,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "Цю подію скасовано.",
 		wereRegistered:     "Ви були зареєстровані.",
 		needsScript:        "Щоб записатися, увімкніть JavaScript.",
+		openUntil:          "Кінцевий термін реєстрації: *",
 	},
 	"zh": {
 		canRegister:        "您可以报名参加此活动。",
@@ -274,6 +294,7 @@ var phrasesOf = map[string]phrases{
 		cancelled:          "此活动已取消。",
 		wereRegistered:     "您已报名此活动。",
 		needsScript:        "请启用 JavaScript 后报名。",
+		openUntil:          "报名截止时间：*",
 	},
 }
 
@@ -289,4 +310,5 @@ var norwegian = phrases{
 	cancelled:          "Arrangementet er avlyst.",
 	wereRegistered:     "Du var påmeldt.",
 	needsScript:        "Slå på JavaScript for å melde deg på.",
+	openUntil:          "Meld deg på senest *.",
 }
