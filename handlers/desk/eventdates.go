@@ -35,6 +35,26 @@ func dateOf(e events.Event) string {
 	return text
 }
 
+// deadlineOf says how long readers can register for an event that was moved, since its deadline stays. It is "" without a deadline.
+func deadlineOf(e events.Event, now time.Time) string {
+	w, terms := e.When(), e.Terms()
+	if terms.Deadline.IsZero() || terms.Access == "" {
+		return ""
+	}
+	text, starts := terms.Deadline.Format(dayFormat+", "+clockFormat)+" "+terms.Deadline.Location().String(), w.Start
+	if terms.DeadlineIsDay {
+		text = terms.Deadline.Add(-1).Format(dayFormat)
+		starts = w.Start.AddDate(0, 0, 1) // the day of the start is no mistake
+	}
+	switch {
+	case terms.IsLate(now):
+		return " Its deadline was " + text + ", so nobody can register any more. Change it if they should."
+	case !w.Start.IsZero() && terms.Deadline.After(starts):
+		return " Its deadline, " + text + ", is after the start now. Change it if readers should register before that."
+	}
+	return " Its deadline is " + text + "."
+}
+
 const (
 	dayFormat   = "2 Jan 2006"
 	clockFormat = "15:04"

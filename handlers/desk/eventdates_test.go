@@ -90,3 +90,33 @@ func zoneOf(page shown) string {
 	}
 	return ""
 }
+
+// The deadline of an event stays when the event is moved: the editor reads what it is, and whether it fits.
+func TestDeadlineOfAMovedEvent(t *testing.T) {
+	const saved = "The event was saved, with another date or place."
+	for _, test := range []struct{ name, date, start, deadline, clock, access, want string }{
+		{"none", "2100-06-01", "19:30", "", "", "free", saved},
+		{"of an event that takes no registrations", "2100-06-01", "19:30", "2100-05-30", "", "", saved},
+		{"before the start", "2100-06-01", "19:30", "2100-05-30", "12:00", "free", saved + " Its deadline is 30 May 2100, 12:00 Europe/Berlin."},
+		{"on the day of the start", "2100-06-01", "19:30", "2100-06-01", "", "free", saved + " Its deadline is 1 Jun 2100."},
+		{"on a day of it", "2100-06-01", "19:30", "2100-06-02", "", "free", saved + " Its deadline, 2 Jun 2100, is after the start now. Change it if readers should register before that."},
+		{
+			"after its start", "2100-06-01", "19:30", "2100-06-01", "20:00", "free",
+			saved + " Its deadline, 1 Jun 2100, 20:00 Europe/Berlin, is after the start now. Change it if readers should register before that.",
+		},
+		{"whole days", "2100-06-01", "", "2100-06-01", "", "free", saved + " Its deadline is 1 Jun 2100."},
+		{"that is over", "2100-06-01", "19:30", "2020-06-01", "", "free", saved + " Its deadline was 1 Jun 2020, so nobody can register any more. Change it if they should."},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHarness(t)
+			h.declareEvents()
+			e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-07-01", "event_time_zone": "Europe/Berlin"})
+			got := h.post("events", "Editor", "do", "save", "event", e.ID, "revision", "0", "type", "party", "was", "party", "kept", "{}", "f.name", "Party", "f.menu", "Cake",
+				"f.event_date", test.date, "f.event_date_end", "2100-06-03", "f.event_time_start", test.start, "f.event_time_zone", "Europe/Berlin",
+				"f.registration_deadline", test.deadline, "f.deadline_time_end", test.clock, "f.access", test.access).text(t)
+			if said, _, _ := strings.Cut(got, " All events"); said != test.want {
+				t.Errorf("the page says %q, want %q", said, test.want)
+			}
+		})
+	}
+}

@@ -327,6 +327,9 @@ func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) *n
 	if !ok {
 		return said
 	}
+	if done == "move" || done == "publish-moved" {
+		said.Text += deadlineOf(e, r.events.Now())
+	}
 	if n, err := r.registered(ctx, e); err == nil && n > 0 {
 		said.Text += " " + guestsOf(n, "is registered", "are registered") + learn
 		said.More = r.guestLinks(e)
