@@ -39,14 +39,16 @@ func TestFootHasTheEventAsText(t *testing.T) {
 		"of a site without registration":    {full, Published, sitePage{script: "/event.js", language: "de", register: "Write to us."}, []string{when, where}},
 		"cancelled":                         {full, Cancelled, open, []string{`<p dir="auto" lang="de"><strong>Diese Veranstaltung ist abgesagt.</strong></p>`, when, where}},
 		"before the deadline": {
-			late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
+			late, Published,
+			sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
 			[]string{
 				`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`, `<p dir="auto" lang="de">Die Anmeldung ist bis Dienstag, 29. April 2031 möglich.</p>`,
 				`<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`,
 			},
 		},
 		"before the deadline, with the text of staff": {
-			late, Published, sitePage{script: "/event.js", language: "de", register: "Write to us.", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
+			late, Published,
+			sitePage{script: "/event.js", language: "de", register: "Write to us.", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
 			[]string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`, `<p dir="auto">Write to us.</p>`},
 		},
 		"after the deadline":          {late, Published, sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now}, []string{`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`}},
