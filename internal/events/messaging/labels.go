@@ -283,9 +283,6 @@ var labelsOf = map[string]Labels{
 // OfLink is the message for a reader who came by the link of a mail, in English if there is none in the language. It is ""
 // in states in which the link does not matter.
 func OfLink(language string, state State) string {
-	if _, ok := Language(language); !ok {
-		language = DefaultLanguage
-	}
 	switch labels := LabelsOf(language); state {
 	case CanRegister:
 		return labels.confirm
@@ -296,10 +293,5 @@ func OfLink(language string, state State) string {
 	return ""
 }
 
-// LabelsOf takes a language that [Language] has named. It reads no, the older code of Norwegian, as nb.
-func LabelsOf(language string) Labels {
-	if language == "no" {
-		language = "nb"
-	}
-	return labelsOf[language]
-}
+// LabelsOf has the labels in a language, or in English if there are none in it.
+func LabelsOf(language string) Labels { return wordsIn(labelsOf, language) }

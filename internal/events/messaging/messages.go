@@ -79,11 +79,17 @@ func OpenUntil(language, until string) string {
 	return strings.Replace(phrasesIn(language).openUntil, "*", until, 1)
 }
 
-func phrasesIn(language string) phrases {
-	if in, ok := phrasesOf[language]; ok {
-		return in
+func phrasesIn(language string) phrases { return wordsIn(phrasesOf, language) }
+
+// wordsIn reads no, the older code of Norwegian, as nb where it has no words of its own.
+func wordsIn[T any](of map[string]T, language string) T {
+	if words, ok := of[language]; ok {
+		return words
 	}
-	return phrasesOf[DefaultLanguage]
+	if language == "no" {
+		return of["nb"]
+	}
+	return of[DefaultLanguage]
 }
 
 // NeedsScript tells a reader without JavaScript how to register, in a language that [Language] has
