@@ -5,6 +5,9 @@ import "github.com/wneessen/go-mail/smtp"
 // HeaderText is what becomes of a stranger's text in a header.
 var HeaderText = headerText
 
+// PersonName is what becomes of a stranger's name.
+var PersonName = personName
+
 // DialAt has a server of any name reached at another address.
 func (s *Server) DialAt(address string) { s.dialed = address }
 

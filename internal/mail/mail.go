@@ -118,7 +118,7 @@ func (s *Server) useFrom(text string) error {
 	if err != nil || !isASCII(address) {
 		return errFrom
 	}
-	s.from = netmail.Address{Name: headerText(parsed.Name, maxName), Address: address}
+	s.from = netmail.Address{Name: personName(parsed.Name), Address: address}
 	s.domain = address[strings.LastIndex(address, "@")+1:]
 	return nil
 }

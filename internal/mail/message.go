@@ -87,7 +87,7 @@ func (s *Server) prepare(m Message) (*outgoing, error) {
 func (s *Server) compose(m Message, to string) (*mail.Msg, error) {
 	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&s.from)
-	msg.ToMailAddress(&netmail.Address{Name: headerText(m.ToName, maxName), Address: to})
+	msg.ToMailAddress(&netmail.Address{Name: personName(m.ToName), Address: to})
 	if reply, err := recipient(m.ReplyTo); err == nil {
 		msg.ReplyToMailAddress(&netmail.Address{Address: reply})
 	}
@@ -222,6 +222,12 @@ func headerText(text string, most int) string {
 	return strings.TrimSpace(clipped(text, most))
 }
 
+// personName is a text that can stand in front of an address. Go's net/mail leaves a backslash as it is in an encoded
+// word, where other programs do not take it.
+func personName(text string) string {
+	return strings.ReplaceAll(headerText(text, maxName), `\`, "/")
+}
+
 func clipped(text string, most int) string {
 	n := 0
 	for i := range text {
@@ -232,7 +238,10 @@ func clipped(text string, most int) string {
 	return text
 }
 
-// bodyText is a text that each mail client can read. Its lines are those of the mail: quoted-printable ends them with CRLF.
+var endsOfLines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD")
+
+// bodyText is a text that each mail client can read, with one kind of line ends: Go's quoted-printable, which makes
+// CRLF of them, loses some that are mixed.
 func bodyText(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	return endsOfLines.Replace(strings.ToValidUTF8(text, "\uFFFD"))
 }
