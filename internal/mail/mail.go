@@ -54,23 +54,23 @@ var (
 	errFrom = errors.New("no address to send from: write one, such as events@example.com, or with a name: The Daily <events@example.com>")
 )
 
-// URLError is of a URL. It has nothing of it.
-type URLError struct{ error }
-
-// FromError is of an address to send from.
-type FromError struct{ error }
-
-// New checks a configuration. It connects to nobody. Errors: a *URLError or a *FromError, which say what to write instead.
+// New checks a configuration. It connects to nobody. An error says what to write instead; it has nothing of the URL.
 func New(cfg Config) (*Server, error) {
 	s := &Server{roots: cfg.Roots}
 	if err := s.useURL(cfg.URL); err != nil {
-		return nil, &URLError{err}
+		return nil, err
 	}
 	if err := s.useFrom(cfg.From); err != nil {
-		return nil, &FromError{err}
+		return nil, err
 	}
 	return s, nil
 }
+
+// CheckURL is the part of [New] that is about Config.URL.
+func CheckURL(text string) error { return new(Server).useURL(text) }
+
+// CheckFrom is the part of [New] that is about Config.From.
+func CheckFrom(text string) error { return new(Server).useFrom(text) }
 
 func (s *Server) useURL(text string) error {
 	u, err := url.Parse(text)
