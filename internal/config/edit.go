@@ -346,6 +346,9 @@ func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, err
 	if kind, ok := named.Platform.Of(); ok && kept.Locked != nil && !kind.Key.IsZero() && named.Platform.AdminKey == "" {
 		return NamedSite{}, fmt.Errorf("platform.admin_key: write it anew, and the tokens of its themes: those in the store cannot be opened: %w", kept.Locked)
 	}
+	if kept.Locked != nil && named.Mail != nil && named.Mail.URL == "" {
+		return NamedSite{}, fmt.Errorf("mail.url: write it anew: that in the store cannot be opened: %w", kept.Locked)
+	}
 	return named, nil
 }
 

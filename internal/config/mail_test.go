@@ -8,6 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
+	"github.com/lychgate/caddy-lychgate/internal/sites"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 )
 
 const smtpURL = "smtp://jo:hunter2@smtp.example.com"
@@ -67,6 +70,39 @@ func TestStoredMailMistakes(t *testing.T) {
 		if _, err := withMail(&tt.mail).ForStore("daily"); err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
+	}
+}
+
+// With another secret than that which sealed the URL, a site does not lose its server without a word.
+func TestMailThatCannotBeOpened(t *testing.T) {
+	db := dbtest.SQLite(t)
+	edit := func(secret string) *config.Editor {
+		keys, err := seal.NewKeyring(secret)
+		if err != nil {
+			t.Fatalf("seal.NewKeyring: %v", err)
+		}
+		store, err := sites.NewSQL(t.Context(), db, keys)
+		if err != nil {
+			t.Fatalf("sites.NewSQL: %v", err)
+		}
+		return &config.Editor{Config: new(config.Config), Store: store}
+	}
+	named := config.NamedSite{Name: "daily", Hosts: []string{"news.example.com"}, Platform: &config.Platform{Kind: "none"}, Mail: &config.Mail{URL: smtpURL, From: "a@b.example"}}
+	if _, err := edit(strings.Repeat("a", 32)).Add(t.Context(), named); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+	other := edit(strings.Repeat("b", 32))
+	patch := func(text string) error {
+		return other.Patch(t.Context(), map[string]json.RawMessage{"daily": json.RawMessage(text)}, true)
+	}
+	if err := patch(`{"hosts":["other.example"]}`); err == nil || !strings.HasPrefix(err.Error(), "site daily: mail.url: write it anew: that in the store cannot be opened: ") {
+		t.Errorf("a change of a host: %v", err)
+	}
+	if err := patch(`{"mail":{"url":"` + smtpURL + `"}}`); err != nil {
+		t.Errorf("the URL anew: %v", err)
+	}
+	if err := patch(`{"hosts":["other.example"]}`); err != nil {
+		t.Errorf("a change of a host, then: %v", err)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// eximConfig has all mails but those to nobody kept in the queue. The certificate is one that Exim makes.
+// eximConfig has all mails but those to nobody kept in the queue. The certificate is one that Exim makes. Started by
+// root it becomes another user by itself.
 const eximConfig = `
 primary_hostname = localhost
 spool_directory = %[1]s/spool
@@ -24,6 +25,7 @@ log_file_path = %[1]s/spool/%%slog
 pid_file_path =
 keep_environment =
 queue_only = true
+%[2]s
 tls_advertise_hosts = *
 acl_smtp_mail = ${if def:authenticated_id {accept}{deny}}
 acl_smtp_rcpt = rcpt
@@ -63,7 +65,11 @@ func startExim(t *testing.T) *exim {
 			t.Fatalf("os.Chmod: %v", err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(e.folder, "conf"), fmt.Appendf(nil, eximConfig, e.folder), 0o644); err != nil {
+	as := ""
+	if os.Getuid() != 0 {
+		as = fmt.Sprintf("admin_groups = %[2]d\nexim_user = %[1]d\nexim_group = %[2]d", os.Getuid(), os.Getgid())
+	}
+	if err := os.WriteFile(filepath.Join(e.folder, "conf"), fmt.Appendf(nil, eximConfig, e.folder, as), 0o644); err != nil {
 		t.Fatalf("os.WriteFile: %v", err)
 	}
 	process := e.command("-bdf", "-oX", strings.Replace(e.address, ":", ".", 1))
@@ -94,7 +100,7 @@ func (e *exim) mails(t *testing.T) (all []string) {
 		t.Fatalf("filepath.Glob: %v", err)
 	}
 	for _, path := range found {
-		out, err := e.command("-Mvc", strings.TrimSuffix(filepath.Base(path), "-H")).CombinedOutput()
+		out, err := e.command("-Mvc", strings.TrimSuffix(filepath.Base(path), "-H")).Output()
 		if err != nil {
 			t.Fatalf("exim4 -Mvc: %v: %s", err, out)
 		}

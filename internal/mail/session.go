@@ -198,34 +198,36 @@ func (in *session) failure(what string, err error) error {
 
 // say is a text of a server as one line, without the password and the recipient.
 func (s *Server) say(text, to string) string {
-	text = headerText(text, maxSaid)
+	said := headerText(text, maxReceived)
 	if s.password != "" {
 		for _, secret := range []string{
 			s.password,
 			base64.StdEncoding.EncodeToString([]byte(s.password)),
 			base64.StdEncoding.EncodeToString([]byte("\x00" + s.user + "\x00" + s.password)),
 		} {
-			if strings.Contains(text, secret) {
+			if strings.Contains(text, secret) || strings.Contains(said, secret) {
 				return "(a text with the password)"
 			}
 		}
 	}
-	if to == "" {
+	if to != "" {
+		said = withoutRecipient(said, to)
+	}
+	return clipped(said, maxSaid)
+}
+
+// withoutRecipient leaves out an address, and its left part where that is a word.
+func withoutRecipient(text, to string) string {
+	text = regexp.MustCompile(`(?i)`+regexp.QuoteMeta(to)).ReplaceAllLiteralString(text, "…")
+	local := to[:strings.LastIndex(to, "@")]
+	if len(local) < 3 {
 		return text
 	}
-	text = replaced(text, to)
-	if local := to[:strings.LastIndex(to, "@")]; len(local) > 2 {
-		text = wholeWord(text, local)
+	word := regexp.MustCompile(`(?i)(^|[^\pL\pN])` + regexp.QuoteMeta(local) + `($|[^\pL\pN])`)
+	for range 2 { // what is between two of them is part of one match alone
+		text = word.ReplaceAllString(text, "${1}…${2}")
 	}
 	return text
-}
-
-func replaced(text, secret string) string {
-	return regexp.MustCompile(`(?i)`+regexp.QuoteMeta(secret)).ReplaceAllLiteralString(text, "…")
-}
-
-func wholeWord(text, secret string) string {
-	return regexp.MustCompile(`(?i)(^|[^\pL\pN])`+regexp.QuoteMeta(secret)+`($|[^\pL\pN])`).ReplaceAllString(text, "$1…$2")
 }
 
 // bounded is a connection from which only so much is read.
