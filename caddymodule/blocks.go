@@ -50,7 +50,7 @@ func (b block) Mistake(d *caddyfile.Dispenser, err error) error {
 // blockOf names the block of options that are easily written elsewhere.
 var blockOf = map[string]string{
 	"admin_token": "lychgate", "labels": "admin_token", "allow_private_upstreams": "admin_token", "store": "lychgate", "redis": "lychgate", "secret": "lychgate", "resolvers": "lychgate", "service": "lychgate", "fallback_manifest": "lychgate", "site": "lychgate",
-	"hosts": "site", "platform": "site", "integration": "site", "theme": "site", "staff_integrations": "site", "registration": "site",
+	"hosts": "site", "platform": "site", "integration": "site", "theme": "site", "staff_integrations": "site", "registration": "site", "from": "mail",
 	"repository": "theme", "branch": "repository", "token": "repository", "user": "repository",
 	"admin_url": "platform", "admin_key": "platform", "webhooks": "platform", "reconcile": "platform", "key": "integration", "mode": "integration",
 }

@@ -31,6 +31,9 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 //	    redis <url> {
 //	        timeout <duration>
 //	    }
+//	    mail <url> | off {
+//	        from <address>
+//	    }
 //	    secret <text...>
 //	    admin_token <name> {
 //	        key    <token>
@@ -66,6 +69,9 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 //	        }
 //	        staff_integrations on | off
 //	        registration       on | off
+//	        mail <url> | off {
+//	            from <address>
+//	        }
 //	    }
 //	}
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -88,6 +94,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				"timeout": {Example: "timeout 50ms", Args: 1, Set: func(args []string) error { return a.Redis.SetTimeout(args[0]) }},
 			})
 		}},
+		"mail": mailOption(d, &a.Mail),
 		"secret": {Example: "secret {env.LYCHGATE_SECRET}", Args: manyArgs, Field: "secrets", Set: func(args []string) error {
 			a.Secrets = args
 			return nil
@@ -160,9 +167,19 @@ func parseSite(d *caddyfile.Dispenser, site *config.Site, in block) error {
 				return parseTheme(d, theme, inner)
 			})
 		}},
+		"mail":               mailOption(d, &site.Mail),
 		"registration":       switchOption("registration", "off", func(on bool) { site.Registration = &on }),
 		"staff_integrations": switchOption("staff_integrations", "on", func(on bool) { site.StaffIntegrations = on }),
 	})
+}
+
+// mailOption is an option of all sites, and of one.
+func mailOption(d *caddyfile.Dispenser, to **config.Mail) option {
+	return option{Example: "mail {env.SMTP_URL}", Args: 1, Block: func(args []string, inner block) error {
+		*to = &config.Mail{URL: args[0]}
+		inner.Name = "mail"
+		return parseBlock(d, inner, map[string]option{"from": textOption("from", `"The Daily <events@example.com>"`, &(*to).From)})
+	}}
 }
 
 func parsePlatform(d *caddyfile.Dispenser, p *config.Platform, args []string, in block) error {

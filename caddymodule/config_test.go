@@ -28,7 +28,7 @@ func TestConfigMistakes(t *testing.T) {
 		want     []string
 	}{
 		{name: "no site", inbox: "", want: []string{"inbox_provider", "no site is configured", "site daily {\n"}},
-		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are admin_token, fallback_manifest, redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
+		{name: "unknown option", lychgate: "resolver 1.1.1.1", want: []string{`lychgate has no option "resolver": known are admin_token, fallback_manifest, mail, redis, resolvers, secret, service, site, store`, "Caddyfile:3"}},
 		{name: "resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", want: []string{`lychgate: resolvers "dns.google" is not an IP address`, "such as 1.1.1.1", "Caddyfile:3"}},
 		{name: "resolver with a wrong port", lychgate: "resolvers 1.1.1.1:dns", want: []string{`"1.1.1.1:dns" is not an IP address`, "Caddyfile:3"}},
 		{name: "no resolver", lychgate: "resolvers", want: []string{"lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53", "Caddyfile:3"}},
@@ -37,7 +37,7 @@ func TestConfigMistakes(t *testing.T) {
 		{name: "site with an odd name", lychgate: "site daily.news {\n}", want: []string{`site "daily.news": a name has 1 to 63 letters`, "Caddyfile:3"}},
 		{name: "site twice", lychgate: site + "\n" + site, want: []string{"site demo is given twice", "Caddyfile:6"}},
 		{name: "site without hosts", lychgate: "site demo {\n}", want: []string{"site demo: needs at least one host, such as hosts news.example.com", "Caddyfile:3"}},
-		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, platform, registration, staff_integrations, theme`, "Caddyfile:4"}},
+		{name: "unknown site option", lychgate: "site demo {\n host localhost\n}", want: []string{`site demo has no option "host": known are hosts, integration, mail, platform, registration, staff_integrations, theme`, "Caddyfile:4"}},
 		{name: "host with port", lychgate: "site demo {\n hosts localhost:8080\n}", want: []string{`site demo: hosts "localhost:8080" has a port: write the host name without it`, "Caddyfile:4"}},
 		{name: "host is a URL", lychgate: "site demo {\n hosts https://news.example.com\n}", want: []string{"is a URL: write only the host name", "Caddyfile:4"}},
 		{name: "host is a pattern", lychgate: "site demo {\n hosts *.example.com\n}", want: []string{"is a pattern: write each host name out", "Caddyfile:4"}},
@@ -227,6 +227,7 @@ func TestDocumentedCaddyfiles(t *testing.T) {
 		"GHOST_ADMIN_KEY": "0123456789abcdef01234567:" + strings.Repeat("0f", 32), "CRM_KEY": edgetest.FormKey, "THEME_TOKEN": "a-token",
 		"DAILY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0e", 32), "WEEKLY_KEY": "0123456789abcdef01234567:" + strings.Repeat("0d", 32),
 		"LYCHGATE_DSN": "postgres://lychgate@127.0.0.1/lychgate", "LYCHGATE_SECRET": strings.Repeat("0123456789abcdef", 4), "ACME_TOKEN": edgetest.AcmeToken, "OPERATOR_TOKEN": edgetest.OperatorToken, "LYCHGATE_REDIS": "redis://127.0.0.1:6379",
+		"SMTP_URL": "smtp://jo:secret@smtp.example.com", "WEEKLY_SMTP_URL": "smtps://smtp.example.org",
 	} {
 		t.Setenv(name, value)
 	}

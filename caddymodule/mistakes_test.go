@@ -43,6 +43,9 @@ func setMistakes(t *testing.T) (text string) {
 	return text
 }
 
+const noSMTP = "no address of an SMTP server: write it as smtp://user:password@smtp.example.com:587, or smtps:// for TLS from the first byte " +
+	"(in the user and the password, what is no letter or digit is percent-encoded: @ is %40, / is %2F, # is %23)"
+
 // caddyfileMistakes are what is written wrong into each block, and the message. {{text}} is a file of text.
 var caddyfileMistakes = []struct {
 	name     string
@@ -51,7 +54,7 @@ var caddyfileMistakes = []struct {
 	serve    string // in the server block
 	want     string
 }{
-	{name: "app: unknown option", lychgate: "resolver 1.1.1.1", serve: "inbox_provider", want: `lychgate has no option "resolver": known are admin_token, fallback_manifest, redis, resolvers, secret, service, site, store, at Caddyfile:3`},
+	{name: "app: unknown option", lychgate: "resolver 1.1.1.1", serve: "inbox_provider", want: `lychgate has no option "resolver": known are admin_token, fallback_manifest, mail, redis, resolvers, secret, service, site, store, at Caddyfile:3`},
 	{name: "app: option of a site", lychgate: "hosts a.example", serve: "inbox_provider", want: `lychgate has no option "hosts": it belongs into the block of site, at Caddyfile:3`},
 	{name: "app: resolver is a name", lychgate: "resolvers 1.1.1.1 dns.google", serve: "inbox_provider", want: `lychgate: resolvers "dns.google" is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53, at Caddyfile:3`},
 	{name: "app: no resolver", lychgate: "resolvers", serve: "inbox_provider", want: "lychgate: resolvers has the wrong number of arguments: write it as in: resolvers 1.1.1.1 9.9.9.9:53, at Caddyfile:3"},
@@ -67,6 +70,14 @@ var caddyfileMistakes = []struct {
 	{name: "app: redis in a wrong variable", lychgate: "redis {env.LYCHGATE_TEST_WRONG}", serve: "inbox_provider", want: "redis: not a URL of Redis, whose scheme is redis, rediss or unix: write one such as redis://127.0.0.1:6379, at Caddyfile:3"},
 	{name: "app: redis with a long timeout", lychgate: "redis redis://127.0.0.1 {\ntimeout 10s\n}", serve: "inbox_provider", want: "redis: timeout 10s: write a duration from 1ms to 5s, such as 50ms, at Caddyfile:4"},
 	{name: "app: redis with an odd timeout", lychgate: "redis redis://127.0.0.1 {\ntimeout soon\n}", serve: "inbox_provider", want: `redis: timeout "soon": write a duration from 1ms to 5s, such as 50ms, at Caddyfile:4`},
+	{name: "app: mail with an unknown option", lychgate: "mail smtp://smtp.example.com {\nto a@b.example\n}", serve: "inbox_provider", want: `mail has no option "to": known are from, at Caddyfile:4`},
+	{name: "app: mail without from", lychgate: "mail smtp://smtp.example.com", serve: "inbox_provider", want: `mail: needs the address that mails are from, such as from "The Daily <events@example.com>", at Caddyfile:3`},
+	{name: "app: mail to no server", lychgate: "mail smtp.example.com:587 {\nfrom a@b.example\n}", serve: "inbox_provider", want: "mail: " + noSMTP + ", at Caddyfile:3"},
+	{name: "app: mail with a shell's variable", lychgate: "mail $SMTP_URL {\nfrom a@b.example\n}", serve: "inbox_provider", want: "mail: $SMTP_URL is for a shell: write {env.SMTP_URL} for the variable of that name, at Caddyfile:3"},
+	{name: "app: mail from two", lychgate: "mail smtp://smtp.example.com {\nfrom \"a@b.example, c@b.example\"\n}", serve: "inbox_provider", want: "mail: from: no address to send from: write one, such as events@example.com, or with a name: The Daily <events@example.com>, at Caddyfile:4"},
+	{name: "app: from without mail", lychgate: "from a@b.example", serve: "inbox_provider", want: `lychgate has no option "from": it belongs into the block of mail, at Caddyfile:3`},
+	{name: "site: mail off with from", site: "mail off {\nfrom a@b.example\n}", serve: "inbox_provider", want: "site daily: mail: from: is of no use with mail off: leave it out, at Caddyfile:7"},
+	{name: "site: mail from a variable that is no URL", site: "mail {env.LYCHGATE_TEST_WRONG} {\nfrom a@b.example\n}", serve: "inbox_provider", want: "site daily: mail: " + noSMTP + ", at Caddyfile:6"},
 	{name: "app: redis with an unknown option", lychgate: "redis redis://127.0.0.1 {\npassword x\n}", serve: "inbox_provider", want: `redis has no option "password": known are timeout, at Caddyfile:4`},
 	{name: "app: redis twice", lychgate: "redis redis://127.0.0.1\nredis redis://127.0.0.2", serve: "inbox_provider", want: "lychgate: redis is given twice: write it once, at Caddyfile:4"},
 	{name: "app: resolver from a wrong variable", lychgate: "resolvers {env.LYCHGATE_TEST_WRONG}", serve: "inbox_provider", want: `lychgate: resolvers "nonsense" is not an IP address, with or without port, such as 1.1.1.1, 127.0.0.1:5353 or [2606:4700:4700::1111]:53, at Caddyfile:3`},
@@ -92,7 +103,7 @@ var caddyfileMistakes = []struct {
 	{name: "site: no hosts", lychgate: "site weekly {\n}", serve: "inbox_provider", want: "site weekly: needs at least one host, such as hosts news.example.com, at Caddyfile:3"},
 	{name: "site: host of another", lychgate: "site weekly {\nhosts NEWS.example.com\n}", serve: "inbox_provider", want: "site weekly: host news.example.com already belongs to site daily, at Caddyfile:4"},
 	{name: "site: host of another in a variable", lychgate: "site weekly {\nhosts {env.LYCHGATE_TEST_HOST}\n}", serve: "inbox_provider", want: "site weekly: host news.example.com already belongs to site daily, at Caddyfile:4"},
-	{name: "site: unknown option", site: "host a.example", serve: "inbox_provider", want: `site daily has no option "host": known are hosts, integration, platform, registration, staff_integrations, theme, at Caddyfile:6`},
+	{name: "site: unknown option", site: "host a.example", serve: "inbox_provider", want: `site daily has no option "host": known are hosts, integration, mail, platform, registration, staff_integrations, theme, at Caddyfile:6`},
 	{name: "site: hosts twice", site: "hosts a.example", serve: "inbox_provider", want: "site daily: hosts is given twice: write it once, at Caddyfile:6"},
 	{name: "site: option of an integration", site: "mode custom_id", serve: "inbox_provider", want: `site daily has no option "mode": it belongs into the block of integration, at Caddyfile:6`},
 	{name: "host: port", lychgate: "site weekly {\nhosts a.example:8080\n}", serve: "inbox_provider", want: `site weekly: hosts "a.example:8080" has a port: write the host name without it, at Caddyfile:4`},
@@ -266,19 +277,22 @@ func TestEveryMistakeInJSON(t *testing.T) {
 		want     string
 	}{
 		{name: "no app", lychgate: "{}", handlers: `{"handler": "inbox_provider"}`, want: `no site is configured, so there is nothing to answer for: write an app such as "lychgate": {"sites": {"daily": {"hosts": ["news.example.com"]}}}, or there the store that has the sites`},
-		{name: "unknown field", lychgate: `{"site": {}}`, handlers: `{"handler": "inbox_provider"}`, want: "site: no such field: known are admin_tokens, fallback_manifest, redis, resolvers, secrets, service, sites, store"},
+		{name: "unknown field", lychgate: `{"site": {}}`, handlers: `{"handler": "inbox_provider"}`, want: "site: no such field: known are admin_tokens, fallback_manifest, mail, redis, resolvers, secrets, service, sites, store"},
 		{name: "admin_token with labels that are none", lychgate: `{"admin_tokens": {"panel": {"key": "` + edgetest.AcmeToken + `", "labels": []}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.labels: there are none: write one, or leave labels out for a token that may do everything`},
 		{name: "admin_token without a key", lychgate: `{"admin_tokens": {"panel": {}}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `admin_tokens.panel.key: it has none: write one, such as "key": "{env.PANEL_TOKEN}"`},
 		{name: "app of another type", lychgate: "[]", handlers: `{"handler": "inbox_provider"}`, want: `write an object, such as {"sites": {"daily": {"hosts": ["news.example.com"]}}}`},
 		{name: "sites in a list", lychgate: `{"sites": [{"hosts": ["news.example.com"]}]}`, handlers: `{"handler": "inbox_provider"}`, want: `sites: write an object, such as {"daily": {"hosts": ["news.example.com"]}}`},
 		{name: "redis as a string", lychgate: `{"redis": "redis://127.0.0.1", "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `redis: write an object, such as {"url": "redis://127.0.0.1:6379"}`},
+		{name: "mail as a string", lychgate: `{"mail": "smtp://smtp.example.com", "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `mail: write an object, such as {"url": "{env.SMTP_URL}", "from": "The Daily <events@example.com>"}`},
+		{name: "mail without from", lychgate: `{"mail": {"url": "smtp://smtp.example.com"}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `mail.from: needs the address that mails are from, such as "The Daily <events@example.com>"`},
+		{name: "mail of a site to no server", lychgate: `{"sites": {"daily": {"hosts": ["a.example"], "mail": {"url": "jo:hunter2@smtp.example.com", "from": "a@b.example"}}}}`, handlers: `{"handler": "inbox_provider"}`, want: "sites.daily.mail.url: " + noSMTP},
 		{name: "redis that is no URL", lychgate: `{"redis": {"url": "nonsense"}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: "redis.url: not a URL of Redis, whose scheme is redis, rediss or unix: write one such as redis://127.0.0.1:6379"},
 		{name: "redis without a URL", lychgate: `{"redis": {}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: "redis.url: not a URL of Redis, whose scheme is redis, rediss or unix: write one such as redis://127.0.0.1:6379"},
 		{name: "redis with a long timeout", lychgate: `{"redis": {"url": "redis://127.0.0.1", "timeout": "1m"}, "sites": {"daily": {"hosts": ["a.example"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `redis.timeout: 1m0s: write a duration from 1ms to 5s, such as "50ms"`},
 		{name: "null site", lychgate: `{"sites": {"daily": null}}`, handlers: `{"handler": "inbox_provider"}`, want: `sites.daily.hosts: needs at least one host, such as ["news.example.com"]`},
 		{name: "site without hosts", lychgate: `{"sites": {"daily": {}}}`, handlers: `{"handler": "inbox_provider"}`, want: `sites.daily.hosts: needs at least one host, such as ["news.example.com"]`},
 		{name: "site with an odd name", lychgate: `{"sites": {"daily.news": {"hosts": ["news.example.com"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `sites: "daily.news": a name has 1 to 63 letters, digits, hyphens and underscores, such as daily`},
-		{name: "unknown field of a site", lychgate: `{"sites": {"daily": {"host": "a.example"}}}`, handlers: `{"handler": "inbox_provider"}`, want: "sites.daily.host: no such field: known are hosts, integrations, platform, registration, staff_integrations, themes"},
+		{name: "unknown field of a site", lychgate: `{"sites": {"daily": {"host": "a.example"}}}`, handlers: `{"handler": "inbox_provider"}`, want: "sites.daily.host: no such field: known are hosts, integrations, mail, platform, registration, staff_integrations, themes"},
 		{name: "hosts as a string", lychgate: `{"sites": {"daily": {"hosts": "news.example.com"}}}`, handlers: `{"handler": "inbox_provider"}`, want: `sites.daily.hosts: write a list of strings, such as ["news.example.com"]`},
 		{name: "hosts with a number", lychgate: `{"sites": {"daily": {"hosts": [1]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `sites.daily.hosts: write a list of strings, such as ["news.example.com"]`},
 		{name: "host with a port", lychgate: `{"sites": {"daily": {"hosts": ["a.example:80"]}}}`, handlers: `{"handler": "inbox_provider"}`, want: `sites.daily.hosts: "a.example:80" has a port: write the host name without it`},

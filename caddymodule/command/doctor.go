@@ -22,7 +22,8 @@ func doctorCommand() *cobra.Command {
 		Use: "doctor", Short: "Checks what a configuration needs of the world, and says what to fix", Args: cobra.NoArgs,
 		Long: `
 Checks the configuration, whether each DNS server answers, whether the store can be
-written and has room, and whether Redis answers. If Caddy runs, for which sites it
+written and has room, whether Redis answers, and whether the SMTP server lets it
+sign in. If Caddy runs, for which sites it
 could get no certificate. Of each Ghost: whether it answers,
 accepts its key and is the publication of the site's hosts, and whether its webhook
 events arrive. By the routes of the configuration, also while Caddy does not run:

@@ -118,7 +118,7 @@ func TestDoctorReportsByExitCodeAndLine(t *testing.T) {
 		return ran{"failed   configuration: " + message + ".\n1 check, 1 failed.\n", "", 1}
 	}
 	check(doctorFolder(t, "{env.NO_SUCH_VARIABLE}", ""), failed("lychgate: resolvers: {env.NO_SUCH_VARIABLE} is not set, or empty: set it where Caddy runs, and where commands do, at Caddyfile:12"))
-	check(doctorFolder(t, "127.0.0.1", "\t\tbogus\n"), failed("adapting config using caddyfile: parsing caddyfile tokens for 'lychgate': lychgate has no option \"bogus\": known are admin_token, fallback_manifest, redis, resolvers, secret, service, site, store, at Caddyfile:14"))
+	check(doctorFolder(t, "127.0.0.1", "\t\tbogus\n"), failed("adapting config using caddyfile: parsing caddyfile tokens for 'lychgate': lychgate has no option \"bogus\": known are admin_token, fallback_manifest, mail, redis, resolvers, secret, service, site, store, at Caddyfile:14"))
 	check(t.TempDir(), failed("there is no Caddyfile in this folder: name the configuration with --config"))
 }
 

@@ -38,8 +38,8 @@ configuration, such as members, is its own from then on.
 
 --from-csv adds those of a file, or of standard input for -. Its first line names
 the columns, in any order: name, hosts (with spaces between them), platform, url,
-admin_url, admin_key, webhooks, reconcile, staff_integrations and registration (on or off), and
-labels (with spaces between them). The whole file is checked first. A site that is
+admin_url, admin_key, webhooks, reconcile, staff_integrations and registration (on or off),
+mail, mail_from, and labels (with spaces between them). The whole file is checked first. A site that is
 there already, just as in the file, is left as it is, so that the same file can be
 added again.
 `,
@@ -51,11 +51,11 @@ added again.
 		if *flags.fromCSV != "" {
 			return s.addFromCSV(ctx, out, flags)
 		}
-		if err := errors.Join(flags.checkComplete(), flags.readKey()); err != nil {
+		if err := errors.Join(flags.checkComplete(), flags.readSecrets()); err != nil {
 			return err
 		}
 		prepared, err := s.Prepare(config.NamedSite{
-			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: bool(flags.staffIntegrations), Registration: new(bool(flags.registration)), Labels: *flags.labels,
+			Name: args[0], Hosts: *flags.hosts, Platform: &flags.platform, StaffIntegrations: bool(flags.staffIntegrations), Registration: new(bool(flags.registration)), Mail: flags.ownMail(), Labels: *flags.labels,
 		})
 		if err != nil {
 			return err
@@ -169,6 +169,7 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		{"Integrations", strings.Join(names, ", ")},
 		{"Managed by staff", when(site.StaffIntegrations, "integrations")},
 		{"Registration", when(site.Registration != nil && !*site.Registration, "off")},
+		{"Mail", mailOf(site)},
 		{"Keys", site.Locked},
 		{"Not served", site.Problem},
 		{"Pending", when(pending > 0, "writes of "+countOf(pending, "member")+" that the platform does not have yet")},
@@ -180,6 +181,17 @@ func (s *sitesStore) print(ctx context.Context, out io.Writer, site config.Shown
 		}
 	}
 	return table.Flush()
+}
+
+// mailOf is empty for a site whose mails are sent as those of all sites. The server is a secret.
+func mailOf(site config.ShownSite) string {
+	switch {
+	case site.Mail == nil:
+		return ""
+	case site.Mail.From == "":
+		return site.Mail.URL
+	}
+	return "from " + site.Mail.From
 }
 
 func siteListCommand() *cobra.Command {
@@ -263,7 +275,7 @@ Two sites exchange their hosts in one step on the admin API.
 	flags := addSiteFlags(update)
 	force := update.Flags().Bool("force", false, "Change the platform although pending writes are lost")
 	update.RunE = withSites(false, func(ctx context.Context, out io.Writer, s *sitesStore, args []string) error {
-		if err := errors.Join(flags.checkKind(), flags.readKey()); err != nil {
+		if err := errors.Join(flags.checkKind(), flags.readSecrets()); err != nil {
 			return err
 		}
 		patch, err := flags.patch()

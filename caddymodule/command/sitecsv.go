@@ -21,7 +21,7 @@ import (
 )
 
 // csvColumns are those that a CSV file of sites may have.
-var csvColumns = []string{"name", "hosts", "platform", "url", "admin_url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration", "labels"}
+var csvColumns = []string{"name", "hosts", "platform", "url", "admin_url", "admin_key", "webhooks", "reconcile", "staff_integrations", "registration", "mail", "mail_from", "labels"}
 
 // csvBatch is how many sites are added in one step at most. Other writers of SQLite wait
 // meanwhile.
@@ -250,10 +250,14 @@ func siteOfRow(header, row []string) (config.NamedSite, error) {
 	for _, option := range of.Options() {
 		*option.Value = values[option.Name]
 	}
+	var mail *config.Mail
+	if values["mail"]+values["mail_from"] != "" {
+		mail = &config.Mail{URL: values["mail"], From: values["mail_from"]}
+	}
 	return config.NamedSite{
 		StaffIntegrations: isOn["staff_integrations"], Registration: new(isOn["registration"]),
 
 		Name: values["name"], Hosts: strings.Fields(values["hosts"]), Labels: strings.Fields(values["labels"]),
-		Platform: of,
+		Platform: of, Mail: mail,
 	}, nil
 }

@@ -23,6 +23,7 @@ type siteFlags struct {
 
 	staffIntegrations onOff
 	registration      onOff
+	mail              config.Mail
 	labels            *[]string
 }
 
@@ -39,6 +40,8 @@ func addSiteFlags(cmd *cobra.Command) *siteFlags {
 	for _, name := range []string{"staff-integrations", "registration"} {
 		cmd.Flags().Lookup(name).NoOptDefVal = "on"
 	}
+	cmd.Flags().StringVar(&f.mail.URL, "mail", "", "Server for the site's own mails, or off for none; - reads its URL from standard input, behind the key if that is read too (default: as all sites)")
+	cmd.Flags().StringVar(&f.mail.From, "mail-from", "", "Address that the site's own mails are from, such as 'The Daily <events@example.com>'")
 	f.labels = cmd.Flags().StringSlice("label", nil, "Label of the site, such as the tenant's name; several with commas between them")
 	return f
 }
@@ -72,26 +75,38 @@ func (f *onOff) Set(text string) error {
 
 func (*onOff) Type() string { return "on|off" }
 
-// readKey reads the key from standard input, if the flags say so.
-func (f *siteFlags) readKey() error {
-	switch f.platform.AdminKey {
-	case "":
+// readSecrets reads the key, and the URL for mails, from standard input, if the flags say so.
+func (f *siteFlags) readSecrets() error {
+	in := bufio.NewReader(io.LimitReader(f.cmd.InOrStdin(), 64<<10))
+	read := func(flag, what, variable string, value *string) error {
+		example := "echo \"$" + variable + "\" | caddy lychgate site …"
+		switch *value {
+		case "":
+			return nil
+		case "-":
+		default: // which a list of processes, and a shell's history, would have
+			return fmt.Errorf("%s takes - alone, and reads %s from standard input, as in: %s", flag, what, example)
+		}
+		line, err := lineOf(in)
+		if line == "" {
+			return errors.Join(fmt.Errorf("%s - reads %s from standard input, which has none: write it there, as in: %s", flag, what, example), err)
+		}
+		*value = line
 		return nil
-	case "-":
-	default: // which a list of processes, and a shell's history, would have
-		return errors.New("--admin-key takes - alone, and reads the key from standard input, as in: echo \"$KEY\" | caddy lychgate site …")
 	}
-	line, err := readLine(f.cmd.InOrStdin())
-	if line == "" {
-		return errors.Join(errors.New("--admin-key - reads the key from standard input, which has none: write it there, as in: echo \"$KEY\" | caddy lychgate site …"), err)
+	if err := read("--admin-key", "the key", "KEY", &f.platform.AdminKey); err != nil || f.mail.URL == "off" {
+		return err
 	}
-	f.platform.AdminKey = line
-	return nil
+	return read("--mail", "the URL", "SMTP_URL", &f.mail.URL)
 }
 
 // readLine trims the space around the line.
 func readLine(from io.Reader) (string, error) {
-	line, err := bufio.NewReader(io.LimitReader(from, 64<<10)).ReadString('\n')
+	return lineOf(bufio.NewReader(io.LimitReader(from, 64<<10)))
+}
+
+func lineOf(in *bufio.Reader) (string, error) {
+	line, err := in.ReadString('\n')
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
@@ -125,7 +140,37 @@ var flagNames = strings.NewReplacer(
 	": platform.admin_key:", ": --admin-key:", ": platform.url:", ": --url:", ": platform.admin_url:", ": --admin-url:", ": platform.webhooks:", ": --webhooks:",
 	": platform.reconcile:", ": --reconcile:", ": platform:", ": --platform:", ": hosts:", ": --hosts:",
 	"write platform.admin_key too", "write --admin-key - too", ": labels:", ": --label:",
+	": mail.url:", ": --mail:", ": mail.from:", ": --mail-from:",
 )
+
+// ownMail is nil for a site whose mails are sent as those of all sites.
+func (f *siteFlags) ownMail() *config.Mail {
+	if f.mail == (config.Mail{}) {
+		return nil
+	}
+	return &f.mail
+}
+
+// isWithoutMail reports whether --mail "" takes away that mails are sent in another way.
+func (f *siteFlags) isWithoutMail() bool { return f.cmd.Flags().Changed("mail") && f.mail.URL == "" }
+
+// mailPatch is nil for no change.
+func (f *siteFlags) mailPatch() map[string]any {
+	patch := make(map[string]any)
+	if f.cmd.Flags().Changed("mail") {
+		patch["url"] = f.mail.URL
+	}
+	switch {
+	case f.cmd.Flags().Changed("mail-from"):
+		patch["from"] = f.mail.From
+	case f.mail.URL == "off":
+		patch["from"] = nil
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
 
 func (f *siteFlags) patch() (json.RawMessage, error) {
 	patch, platform := make(map[string]any), make(map[string]any)
@@ -140,6 +185,12 @@ func (f *siteFlags) patch() (json.RawMessage, error) {
 	}
 	if f.cmd.Flags().Changed("registration") {
 		patch["registration"] = f.registration
+	}
+	if mail := f.mailPatch(); mail != nil {
+		patch["mail"] = mail
+		if f.isWithoutMail() {
+			patch["mail"] = nil
+		}
 	}
 	isOther := f.cmd.Flags().Changed("platform")
 	if isOther {

@@ -199,8 +199,8 @@ func TestSitesFromCSV(t *testing.T) {
 		name, csv string
 		want      ran
 	}{
-		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_url,admin_key,webhooks,reconcile,staff_integrations,registration,labels\n", 1}},
-		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_url, admin_key, webhooks, reconcile, staff_integrations, registration, labels` + "\n", 1}},
+		{"nothing", "", ran{"", "Error: nothing was added: standard input, it is empty: its first line names the columns, such as name,hosts,platform,url,admin_url,admin_key,webhooks,reconcile,staff_integrations,registration,mail,mail_from,labels\n", 1}},
+		{"an unknown column", "name,host\n", ran{"", `Error: nothing was added: standard input, line 1: there is no column "host": known are name, hosts, platform, url, admin_url, admin_key, webhooks, reconcile, staff_integrations, registration, mail, mail_from, labels` + "\n", 1}},
 		{"not UTF-8", "name;hosts;platform\nbook;b\xfccher.example;none\n", ran{"", `Error: nothing was added: standard input, line 2 is not UTF-8. It looks like windows-1252, ` +
 			`where it says "bücher.example": if that is right, convert the file with iconv -f windows-1252 -t utf-8; else save it as "CSV UTF-8"` + "\n", 1}},
 		{"a column twice", "name,name\n", ran{"", "Error: nothing was added: standard input, line 1: the column name is given twice\n", 1}},

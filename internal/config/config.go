@@ -46,6 +46,9 @@ type Config struct {
 	// name. Default: none, so that anyone who reaches the admin API may do everything.
 	AdminTokens map[string]*AdminToken `json:"admin_tokens,omitempty"`
 
+	// Mail is how mails to those who have registered for events are sent. Default: none are.
+	Mail *Mail `json:"mail,omitempty"`
+
 	// Service is what the file name of theme manifests starts with:
 	// `<service>-manifest.yaml`. Default: `lychgate`.
 	Service string `json:"service,omitempty"`
@@ -103,6 +106,7 @@ func (c *Config) Check(p Placeholders) error {
 		func() error { _, err := c.Servers(p); return err },
 		func() error { _, _, err := c.Store.Resolve(p, ""); return In("lychgate", "", err) },
 		func() error { _, err := c.Redis.Resolve(p); return err },
+		func() error { _, err := c.Mail.Resolve(p); return err },
 		func() error { _, err := c.Keyring(p); return err },
 		func() error { _, err := c.ResolveAdminTokens(p); return err },
 		func() error { _, err := c.ManifestFile(); return err },

@@ -109,7 +109,7 @@ func (p *Platform) Upstream(ph Placeholders) (*url.URL, error) {
 }
 
 func portOf(address *url.URL) string {
-	return cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443"}[address.Scheme])
+	return cmp.Or(address.Port(), map[string]string{"http": "80", "https": "443", "smtp": "587", "smtps": "465"}[address.Scheme])
 }
 
 // ErrTransport is of a platform to which a reverse_proxy cannot pass requests on.

@@ -41,6 +41,9 @@ type NamedSite struct {
 	// may. Default: true.
 	Registration *bool `json:"registration,omitempty"`
 
+	// Mail is how the site's mails are sent, if that is another way than that of all sites. Default: as those of all sites.
+	Mail *Mail `json:"mail,omitempty"`
+
 	// Labels are words of the operator's, such as the tenant whose site it is: up to 63
 	// lower-case letters, digits and hyphens each, at most 20. Default: none.
 	Labels []string `json:"labels,omitempty"`
@@ -62,7 +65,7 @@ func (n *NamedSite) UnmarshalJSON(data []byte) error {
 func IsObject(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
 
 func (n *NamedSite) site() *Site {
-	return &Site{Hosts: n.Hosts, Platform: n.Platform, Themes: n.Themes, StaffIntegrations: n.StaffIntegrations, Registration: n.Registration}
+	return &Site{Hosts: n.Hosts, Platform: n.Platform, Themes: n.Themes, StaffIntegrations: n.StaffIntegrations, Registration: n.Registration, Mail: n.Mail}
 }
 
 // ShownSite is a site in the store, without its secrets.
@@ -93,7 +96,7 @@ func ShowSite(kept sites.Site) ShownSite {
 	for _, secret := range site.secretsOf() {
 		*secret = ""
 	}
-	shown.Platform, shown.Themes, shown.StaffIntegrations, shown.Registration = site.Platform, site.Themes, site.StaffIntegrations, site.Registration
+	shown.Platform, shown.Themes, shown.StaffIntegrations, shown.Registration, shown.Mail = site.Platform, site.Themes, site.StaffIntegrations, site.Registration, site.Mail
 	return shown
 }
 
@@ -318,7 +321,7 @@ func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, err
 	}
 	text, err := json.Marshal(NamedSite{
 		Name: kept.Name, Hosts: site.Hosts, Platform: site.Platform, Themes: site.Themes, StaffIntegrations: site.StaffIntegrations,
-		Registration: site.Registration, Labels: kept.Labels,
+		Registration: site.Registration, Mail: site.Mail, Labels: kept.Labels,
 	})
 	if err != nil {
 		return NamedSite{}, err
@@ -342,6 +345,9 @@ func patched(kept sites.Site, site *Site, patch json.RawMessage) (NamedSite, err
 	}
 	if kind, ok := named.Platform.Of(); ok && kept.Locked != nil && !kind.Key.IsZero() && named.Platform.AdminKey == "" {
 		return NamedSite{}, fmt.Errorf("platform.admin_key: write it anew, and the tokens of its themes: those in the store cannot be opened: %w", kept.Locked)
+	}
+	if kept.Locked != nil && named.Mail != nil && named.Mail.URL == "" {
+		return NamedSite{}, fmt.Errorf("mail.url: write it anew: that in the store cannot be opened: %w", kept.Locked)
 	}
 	return named, nil
 }

@@ -48,6 +48,12 @@ func TestReachOfTenants(t *testing.T) {
 	}
 	tests[`{"platform":{"admin_url":"http://localhost:2019"}}`] = refusals{isAdmin, isAdmin}
 	tests[`{"platform":{"admin_url":"https://10.1.2.3"}}`] = private
+	mail := func(url string) string { return fmt.Sprintf(`{"mail":{"url":%q,"from":"a@b.example"}}`, url) }
+	tests[mail("smtp://jo:hunter2@localhost:25")] = private
+	tests[mail("smtps://10.1.2.3")] = private
+	tests[mail("smtp://127.0.0.1:2019")] = refusals{isAdmin, isAdmin}
+	tests[mail("smtp://jo:hunter2@smtp.example.com")] = refusals{}
+	tests[`{"mail":{"url":"off"}}`] = refusals{}
 	store := sealedStore(t)
 	for patch, want := range tests {
 		for _, who := range []struct {

@@ -24,6 +24,9 @@ func (s *Site) receivers() (all []receiver) {
 		all = append(all, receiver{"platform.url", p.URL, p.AdminKey, []string{"platform", "admin_key"}, ""})
 		all = append(all, receiver{field: "platform.admin_url", address: p.AdminURL}) // the name by which the server of the URL is asked, and no secret
 	}
+	if m := s.Mail; m != nil && !m.isOff() {
+		all = append(all, receiver{field: mailSecret, address: m.URL}) // which has its secret in it
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Themes)) {
 		if theme := s.Themes[name]; theme != nil && theme.Repository != nil {
 			path := []string{"themes", name, "repository", "token"}

@@ -34,6 +34,9 @@ type Site struct {
 	// Registration lets readers register for the site's events, those whose access says who
 	// may. Default: true.
 	Registration *bool `json:"registration,omitempty"`
+
+	// Mail is how the site's mails are sent, if that is another way than that of all sites. Default: as those of all sites.
+	Mail *Mail `json:"mail,omitempty"`
 }
 
 // TakesRegistrations reports whether readers may register for the site's events.
@@ -54,6 +57,9 @@ func (s *Site) check(p Placeholders, owners map[string]string, name string) erro
 		if _, err := s.WebhookAddress(p, s.writtenHosts()); err != nil {
 			return err
 		}
+	}
+	if _, err := s.Mail.Resolve(p); err != nil {
+		return err
 	}
 	_, err := s.ResolveIntegrations(p)
 	return err

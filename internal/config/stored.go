@@ -31,12 +31,17 @@ var errTooManyThemes = &Mistake{Option: "themes", Text: fmt.Sprintf("a site in t
 // Secrets of a stored site, by where they belong.
 const adminKeySecret = "platform.admin_key"
 
+const mailSecret = "mail.url"
+
 func tokenSecret(theme string) string { return "themes." + theme + ".repository.token" }
 
 func (s *Site) secretsOf() map[string]*string {
 	secrets := make(map[string]*string)
 	if s.Platform != nil {
 		secrets[adminKeySecret] = &s.Platform.AdminKey
+	}
+	if s.Mail != nil && !s.Mail.isOff() {
+		secrets[mailSecret] = &s.Mail.URL
 	}
 	for name, theme := range s.Themes {
 		if theme != nil && theme.Repository != nil {
@@ -84,6 +89,9 @@ func (s *Site) clone() *Site {
 	}
 	if s.Platform != nil {
 		c.Platform = new(*s.Platform)
+	}
+	if s.Mail != nil {
+		c.Mail = new(*s.Mail)
 	}
 	for name, theme := range s.Themes {
 		c.Themes[name] = new(Theme)
@@ -185,6 +193,9 @@ func (s *Site) checkForStore(name string) (hosts []string, err error) {
 	if _, err := s.WebhookAddress(literal, hosts); err != nil {
 		return nil, err
 	}
+	if _, err := s.Mail.Resolve(literal); err != nil {
+		return nil, err
+	}
 	return hosts, s.checkThemes(literal)
 }
 
@@ -207,6 +218,9 @@ func (s *Site) literals() map[string]string {
 		for _, option := range p.Options() {
 			values["platform."+option.Name] = *option.Value
 		}
+	}
+	if s.Mail != nil {
+		values[mailSecret], values["mail.from"] = s.Mail.URL, s.Mail.From
 	}
 	for name, theme := range s.Themes {
 		if theme == nil || theme.Repository == nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/classifier"
 	"github.com/lychgate/caddy-lychgate/internal/lib/redis"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
 )
@@ -49,6 +50,14 @@ func checkRedis(ctx context.Context, address string) Result {
 		return warn("does not answer, so each edge goes on by itself: "+err.Error(), "start it, or correct its address, user or password in redis")
 	}
 	return ok("can be written")
+}
+
+// checkMail sends nothing.
+func checkMail(ctx context.Context, server *mail.Server) Result {
+	if err := server.Check(ctx); err != nil {
+		return fail(err.Error(), "correct the address, user or password in mail, or ask the provider of the server")
+	}
+	return ok("%s is ready to send; mails are from %s", server.Host(), server.From())
 }
 
 // problem is something that is not as it should be, as the end of a sentence, and how to fix it.

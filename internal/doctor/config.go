@@ -7,6 +7,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
 	"github.com/lychgate/caddy-lychgate/internal/trouble"
@@ -15,8 +16,9 @@ import (
 // Config is what is checked.
 type Config struct {
 	Resolvers []netip.AddrPort
-	Store     *Store // nil if none is used
-	Redis     string // URL, empty for none
+	Store     *Store       // nil if none is used
+	Redis     string       // URL, empty for none
+	Mail      *mail.Server // of sites that have none of their own, nil for none
 	Sites     []Site
 	Servers   []Server
 
@@ -65,6 +67,7 @@ type Site struct {
 	Name     string
 	Hosts    []string          // as they appear in requests
 	Platform platform.Platform // nil for none
+	Mail     *mail.Server      // of its own, nil for none
 	Themes   []Theme
 
 	// AdminPath is the path of the platform's admin, below that of the publication. It

@@ -69,6 +69,9 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 	if c.Redis != "" {
 		one("redis "+redis.Place(c.Redis), func(ctx context.Context) Result { return checkRedis(ctx, c.Redis) })
 	}
+	if c.Mail != nil {
+		one("mail", func(ctx context.Context) Result { return checkMail(ctx, c.Mail) })
+	}
 	for _, site := range c.Sites {
 		subject := "site " + site.Name
 		if site.Platform != nil {
@@ -90,6 +93,9 @@ func Run(ctx context.Context, c Config, begin func(subject string), tell func(Re
 			if at != nil && c.serverOf(site, ascii(at.Public.JoinPath("/"))) != nil {
 				one(subject+", through Caddy", func(ctx context.Context) Result { return c.checkThrough(ctx, site, *at) })
 			}
+		}
+		if site.Mail != nil {
+			one(subject+", mail", func(ctx context.Context) Result { return checkMail(ctx, site.Mail) })
 		}
 		if c.hasDirectives(site) {
 			one(subject+", directives", func(ctx context.Context) Result { return c.checkDirectives(ctx, site) })

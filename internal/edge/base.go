@@ -6,6 +6,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/pool"
 	"github.com/lychgate/caddy-lychgate/internal/lib/seal"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
@@ -21,6 +22,7 @@ type base struct {
 	// AdminTokens are those of the admin API.
 	AdminTokens config.AdminTokens
 
+	mail     *mail.Server     // of sites that have none of their own, nil for none
 	fallback *manifest.Events // the types of themes that declare none, nil for none
 	keyring  *seal.Keyring
 	store    *openStore // nil unless something needs it
@@ -39,6 +41,12 @@ func (b *base) prepareStore() (err error) {
 // prepareTokens is prepareStore for the tokens of the admin API.
 func (b *base) prepareTokens() (err error) {
 	b.AdminTokens, err = b.Config.ResolveAdminTokens(b.Placeholders)
+	return err
+}
+
+// prepareMail is prepareStore for how mails are sent.
+func (b *base) prepareMail() (err error) {
+	b.mail, err = mailServer(b.Config.Mail, b.Placeholders)
 	return err
 }
 

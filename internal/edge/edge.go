@@ -45,7 +45,7 @@ func New(options Options) (*Edge, error) {
 		return e, fmt.Errorf("registering metrics: %w", err)
 	}
 	configure := func() error { return e.configure(e.base) }
-	for _, prepare := range []func() error{configure, e.prepareStore, e.prepareTokens, e.prepareShared} {
+	for _, prepare := range []func() error{configure, e.prepareStore, e.prepareTokens, e.prepareMail, e.prepareShared} {
 		if err := prepare(); err != nil {
 			return e, e.Lines.Explain(err)
 		}

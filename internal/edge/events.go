@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/pool"
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
@@ -114,6 +115,19 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 func (s *Events) takeRegistrations(name string) bool {
 	site := s.sites.current(name)
 	return site != nil && site.Config.TakesRegistrations()
+}
+
+// mailOf is what the mails of a site are sent to, nil for a site that sends none. A reload and a change of the site keep
+// the value while it is configured as before.
+func (s *Events) mailOf(name string) *mail.Server {
+	site := s.sites.current(name)
+	switch {
+	case site == nil || site.Locked != nil:
+		return nil
+	case site.Config.Mail == nil:
+		return s.base.mail
+	}
+	return site.mail
 }
 
 // forget has registrations forget members who were deleted on the platform of a site.

@@ -1,5 +1,7 @@
 package edge
 
+import "github.com/lychgate/caddy-lychgate/internal/mail"
+
 // NowServing is empty while no configuration serves members.
 func NowServing() *Serving {
 	if now := runningNow.Load(); now != nil {
@@ -9,3 +11,6 @@ func NowServing() *Serving {
 	}
 	return new(Serving)
 }
+
+// MailOf is what the mails of a site are sent to, nil for a site that sends none.
+func (s *Events) MailOf(site string) *mail.Server { return s.mailOf(site) }

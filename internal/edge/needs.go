@@ -11,7 +11,7 @@ import (
 // Needs is what the configuration depends on, for the doctor to check. What the web server needs is
 // not in it.
 func (e *Edge) Needs() (doctor.Config, error) {
-	checked := doctor.Config{Folders: e.Paths.folders(), AdminPaths: e.Paths.Admin, DeskPaths: e.Paths.Desk, Redis: e.redisKey.URL}
+	checked := doctor.Config{Folders: e.Paths.folders(), AdminPaths: e.Paths.Admin, DeskPaths: e.Paths.Desk, Redis: e.redisKey.URL, Mail: e.mail}
 	if len(e.Paths.Lookup) > 0 {
 		checked.Resolvers = e.Servers
 	}
@@ -36,7 +36,7 @@ func (e *Edge) Needs() (doctor.Config, error) {
 }
 
 func needsOf(e *Edge, site *Site) (doctor.Site, error) {
-	of := doctor.Site{Name: site.Name, Platform: site.Platform, Hosts: slices.Compact(slices.Sorted(slices.Values(site.Hosts)))}
+	of := doctor.Site{Name: site.Name, Platform: site.Platform, Mail: site.mail, Hosts: slices.Compact(slices.Sorted(slices.Values(site.Hosts)))}
 	if e.members != nil {
 		of.UsesEvents, of.EventsOff = true, site.Config.Platform.Webhooks == "off"
 		of.WebhookURL = e.members.WebhookURL(site.Name)

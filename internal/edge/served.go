@@ -1,6 +1,10 @@
 package edge
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/lychgate/caddy-lychgate/internal/config"
+)
 
 // servedSites are the sites that are served, of the configuration and in the store.
 type servedSites struct {
@@ -34,6 +38,9 @@ func (s *servedSites) configure(b *base) (err error) {
 	s.byHost, s.byName = make(map[string]*Site), make(map[string]*Site)
 	for name, of := range hosts {
 		site := &Site{Name: name, Hosts: of, Config: b.Config.Sites[name], Metrics: loadSiteMetrics(name, &b.releases)}
+		if site.mail, err = mailServer(site.Config.Mail, b.Placeholders); err != nil {
+			return config.In("site "+name, "sites."+name, err)
+		}
 		s.byName[name] = site
 		for _, host := range of {
 			s.byHost[host] = site

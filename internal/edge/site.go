@@ -8,6 +8,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	membersapi "github.com/lychgate/caddy-lychgate/handlers/members"
 	"github.com/lychgate/caddy-lychgate/internal/config"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/members/inbound"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/sites"
@@ -23,6 +24,7 @@ type Site struct {
 	Locked  error // why its keys cannot be opened, if it is in the store
 
 	Platform platform.Platform // nil unless it is used
+	mail     *mail.Server      // of its own, nil for none
 	Upstream *url.URL          // where the platform listens, for dynamic lychgate; nil for none
 
 	// Made when they are first asked for: of a hundred thousand sites, few are before the next reload.
@@ -63,6 +65,9 @@ func closePlatform(of platform.Platform) error {
 // make makes the configuration of a site in the store of what is kept of it.
 func (s *Site) make(kept sites.Site, p config.Placeholders) (err error) {
 	if s.Config, err = config.FromStore(kept); err != nil {
+		return err
+	}
+	if s.mail, err = mailServer(s.Config.Mail, p); err != nil && s.Locked == nil { // the server is not known while it is sealed
 		return err
 	}
 	s.Upstream, err = s.Config.Platform.Upstream(p)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/config"
 	"github.com/lychgate/caddy-lychgate/internal/lib/pool"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/sites"
 )
@@ -37,6 +38,7 @@ type seenSite struct {
 type madeSite struct {
 	config   *config.Site
 	platform platform.Platform // nil unless it is used
+	mail     *mail.Server      // of its own, nil for none
 	upstream *url.URL
 }
 

@@ -138,7 +138,7 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 	seen := u.snapshot.of(kept)
 	if seen != nil && seen.made.Load() != nil {
 		made := seen.made.Load()
-		site.Config, site.Platform, site.Upstream = made.config, made.platform, made.upstream
+		site.Config, site.Platform, site.mail, site.Upstream = made.config, made.platform, made.mail, made.upstream
 	} else if err := site.make(kept, u.base.Placeholders); err != nil {
 		return site, err
 	}
@@ -149,7 +149,7 @@ func (u *updater) open(kept sites.Site) (site *Site, err error) {
 		return site, err
 	}
 	if seen != nil {
-		seen.made.Store(&madeSite{site.Config, site.Platform, site.Upstream})
+		seen.made.Store(&madeSite{site.Config, site.Platform, site.mail, site.Upstream})
 	}
 	return site, nil
 }
