@@ -20,6 +20,9 @@ func briefly(read *guestsRead) (lines []string) {
 	for _, line := range read.wrong {
 		lines = append(lines, "! "+line.Text+": "+line.Why)
 	}
+	if read.gone > 0 {
+		lines = append(lines, fmt.Sprint(read.gone, " cancelled"))
+	}
 	if read.twice > 0 {
 		lines = append(lines, fmt.Sprint(read.twice, " twice"))
 	}
@@ -55,6 +58,13 @@ func TestPastedGuests(t *testing.T) {
 		"a note with one":     {"Jane, jane@example.com, asked mum@example.com", []string{"Jane|jane@example.com"}},
 		"emails and a space":  {"jane@example.com joe@example.com", []string{"|jane@example.com", "|joe@example.com"}},
 		"our own file":        {"Email,Name,Registered (UTC)\n\"jane@example.com\",\"'=Jane\",\"2031-03-02 10:11:12\"", []string{"=Jane|jane@example.com"}},
+		"who cancelled": {
+			"Email,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by\n\"jane@example.com\",\"Jane\",\"2031-03-02 10:11:12\",\"\",\"\",\"\"\n" +
+				"\"joe@example.com\",\"Joe\",\"2031-03-02 10:11:12\",\"\",\"2031-03-03 10:11:12\",\"\"\n",
+			[]string{"Jane|jane@example.com", "1 cancelled"},
+		},
+		"cells of it":         {"Email\tName\tRegistered (UTC)\tCancelled (UTC)\n\tMax\t2031\t\n\tEve\t2031\t2032\njane@example.com\tJane", []string{"Jane|jane@example.com", "! Max: " + noEmail, "1 cancelled"}},
+		"for Excel":           {"sep=;\r\nName;Email\r\nJane;jane@example.com", []string{"Jane|jane@example.com"}},
 		"a name alone":        {"Jane Doe", []string{"! Jane Doe: " + noEmail}},
 		"no email":            {"jane@", []string{"! jane@: " + invalid}},
 		"spaces in an email":  {"jane @example.com", []string{"! jane @example.com: " + invalid}},
@@ -82,6 +92,9 @@ func TestFilesOfGuests(t *testing.T) {
 		"Windows-1252":   "Name;E-Mail\r\nJ\xf6rg;joerg@example.com\r\n",
 		"UTF-16":         string(utf16le),
 		"quoted":         "\"Name\",\"Email\"\n\"J\u00f6rg\n\",\"joerg@example.com\"",
+		"for Excel":      "sep=;\r\nEmail;Name;Company, Inc.\r\njoerg@example.com;Jörg;a, b\r\n",
+		"for Excel too":  "\ufeff\"SEP=|\"\nEmail|Name\njoerg@example.com|Jörg\n",
+		"who cancelled":  "Email,Name,Cancelled (UTC)\r\n\"joerg@example.com\",\"Jörg\",\"\"\r\n",
 		"without titles": "Jörg,joerg@example.com,4711",
 		"ragged":         "Jörg <joerg@example.com>\n\n,,,\n",
 	} {
