@@ -101,6 +101,7 @@ func TestWhoMayChangeEvents(t *testing.T) {
 			{"GET", one + "/registrations.csv", ""},
 			{"HEAD", one + "/registrations.csv", ""},
 			{"DELETE", one + "/registrations/nobody", ""},
+			{"DELETE", one + "/registrations/nobody/name", ""},
 			{"PUT", one + "/registrations/nobody/check-in", ""},
 			{"DELETE", one + "/registrations/nobody/check-in", ""},
 			{"GET", labels, ""},
@@ -129,7 +130,7 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(405, "The method is not allowed here."), "", []string{
 			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel", "GET " + one + "/card",
 			"GET " + one + "/duplicate", "GET " + one + "/copies", "GET " + one + "/publish-series", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
-			"POST " + one + "/registrations.csv", "GET " + nobody, "GET " + nobody + "/check-in",
+			"POST " + one + "/registrations.csv", "GET " + nobody, "PUT " + nobody + "/name", "GET " + nobody + "/check-in",
 		}},
 		{exchange.Refused(404, "There is no such event. Somebody may have deleted it."), "", []string{
 			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish", "POST " + none + "/card",
@@ -138,7 +139,7 @@ func TestEventsRefused(t *testing.T) {
 			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
 		}},
 		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it"}},
-		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
+		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "DELETE " + nobody + "/name", "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
 		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card"}},
 		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
 		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},

@@ -119,8 +119,8 @@ func MayBeAdded(t events.Terms) error {
 
 // Add registers the member with an email for an event; there is a new one on the platform if there
 // was none. Without an email it registers a walk-in. It returns false for somebody who is registered
-// already. Errors: events.ErrNotFound, ErrNobody, ErrNoEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, *platform.Refusal,
-// *PlatformError, events.ErrBusy, those of the store.
+// already. Errors: events.ErrNotFound, ErrNobody, ErrNoEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, ErrWalkIns,
+// *platform.Refusal, *PlatformError, events.ErrBusy, those of the store.
 func (g *GuestList) Add(ctx context.Context, host MemberHost, site, event string, guest Addition) (added Registrant, isNew bool, err error) {
 	if guest, err = guest.checked(); err != nil {
 		return Registrant{}, false, err
@@ -134,6 +134,11 @@ func (g *GuestList) Add(ctx context.Context, host MemberHost, site, event string
 		who = Reader{Member: member.UUID, Email: clip.Text(member.Email, maxGuestText), Name: clip.Text(cmp.Or(member.Name, guest.Name), maxGuestText)}
 	}
 	return g.seat(ctx, site, event, who.Member, guest.OverLimit, func(b *booking, most int) error {
+		if guest.Email == "" {
+			if err := b.boundWalkIns(ctx); err != nil {
+				return err
+			}
+		}
 		return b.seat(ctx, most, who, guest.By)
 	})
 }
