@@ -31,7 +31,7 @@ func briefly(read *guestsRead) (lines []string) {
 
 // What people paste is understood as they mean it, and what is not says why.
 func TestPastedGuests(t *testing.T) {
-	const noEmail, invalid = "There is no email address.", "The email is not a valid address of 191 characters at most."
+	const noEmail, invalid = "There is no email address.", "The email is not a valid address."
 	for name, test := range map[string]struct {
 		text string
 		want []string
@@ -70,8 +70,9 @@ func TestPastedGuests(t *testing.T) {
 		"spaces in an email":  {"jane @example.com", []string{"! jane @example.com: " + invalid}},
 		"two and a name":      {"Jane, jane@example.com, joe@example.com", []string{"! Jane, jane@example.com, joe@example.com: There is more than one email address."}},
 		"twice":               {"jane@example.com\nJANE@Example.com\n Jane <jane@example.com>", []string{"|jane@example.com", "2 twice"}},
-		"a long name":         {strings.Repeat("x", 192) + " <jane@example.com>", []string{"! " + strings.Repeat("x", 192) + " <jane@example.com>: The name must be a text of 191 characters at most."}},
-		"a control character": {"Ja\x01ne <jane@example.com>", []string{"! Ja\x01ne <jane@example.com>: The name must be a text of 191 characters at most."}},
+		"a long email":        {strings.Repeat("x", 180) + "@example.com", []string{"! " + strings.Repeat("x", 180) + "@example.com: The email must have 191 characters at most."}},
+		"a long name":         {strings.Repeat("x", 192) + " <jane@example.com>", []string{"! " + strings.Repeat("x", 192) + " <jane@example.com>: The name must be one line of 191 characters at most."}},
+		"a control character": {"Ja\x01ne <jane@example.com>", []string{"! Ja\x01ne <jane@example.com>: The name must be one line of 191 characters at most."}},
 		"an open quote":       {`"Jane <jane@example.com>`, []string{"Jane|jane@example.com"}},
 	} {
 		if diff := cmp.Diff(test.want, briefly(readGuests(test.text))); diff != "" {
