@@ -20,7 +20,7 @@ import (
 
 // This file does what forms of the event pages ask for.
 
-var errNoQuestion = refusal(http.StatusNotFound, "There is no such thing to do with an event. Go back to Events.")
+var errNoQuestion = refusal(http.StatusNotFound, "The desk cannot do that with an event. Go back to Events.")
 
 // eventQuestions are what is asked, by what is to be done. %s is the platform.
 var eventQuestions = map[string]eventQuestion{

@@ -90,12 +90,12 @@ func TestCopiesAreCorrected(t *testing.T) {
 	h := newHarness(t)
 	h.declareEvents()
 	e := h.create(map[string]any{"name": "Choir", "event_date": "2100-01-01"})
-	for _, test := range []struct{ date, every, until, wrong, says string }{
-		{"2100-02-30", "two_weeks", "", "date text", "The date of the copy must be a date that exists, such as 2031-05-08."},
-		{"2100-01-08", "two_weeks", "2100-01-02", "until date", "The last date of the copies must not be before the first one."},
-		{"2100-01-08", "week", "2102-01-02", "until date", "Until 2102-01-02 there are more than 52 such days. Choose an earlier date."},
-		{"2100-01-08", "day", "2100-01-09", "every ", "The copies are made every week, two_weeks, month or month_last."},
-		{"", "week", "never", "date date", "The date of the copy must be a date that exists, such as 2031-05-08."},
+	for _, test := range []struct{ date, every, until, wrong, kind, says string }{
+		{"2100-02-30", "two_weeks", "", "date", "text", "The date of the copy must be a date that exists, such as 2031-05-08."},
+		{"2100-01-08", "two_weeks", "2100-01-02", "until", "date", "The last date of the copies must not be before the first one."},
+		{"2100-01-08", "week", "2102-01-02", "until", "date", "Until 2102-01-02 there are more than 52 such days. Choose an earlier date."},
+		{"2100-01-08", "day", "2100-01-09", "every", "", "The copies are made every week, two_weeks, month or month_last."},
+		{"", "week", "never", "date", "date", "The date of the copy must be a date that exists, such as 2031-05-08."},
 	} {
 		got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", "1", "date", test.date, "every", test.every, "until", test.until)
 		var wrong []string
@@ -119,7 +119,7 @@ func TestCopiesAreCorrected(t *testing.T) {
 		if diff := cmp.Diff([]string{test.date, test.every, test.until, "1"}, typed); diff != "" {
 			t.Errorf("%v: what was typed (-want +got): %s", test, diff)
 		}
-		if diff := cmp.Diff([]string{test.wrong}, wrong); diff != "" || !strings.Contains(got.Text, test.says) {
+		if diff := cmp.Diff([]string{test.wrong + " " + test.kind}, wrong); diff != "" || !strings.Contains(got.Text, test.says) {
 			t.Errorf("%v: %s, what is wrong (-want +got): %s", test, got.Text, diff)
 		}
 	}

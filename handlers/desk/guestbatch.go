@@ -93,7 +93,7 @@ func (v *view) batchOf(ctx context.Context, page *guestPage, read *guestsRead, g
 		say("%s cancelled, as the list says, and %s left out.", guestsInWords(read.gone), plural(read.gone, "is", "are"))
 	}
 	if read.twice > 0 {
-		say("%d %s somebody a second time.", read.twice, plural(read.twice, "line names", "lines name"))
+		say("%d %s a guest who is on the list already.", read.twice, plural(read.twice, "line repeats", "lines repeat"))
 	}
 	if n := len(read.wrong); n > 0 {
 		say("%d %s out, and %s in the field:", n, plural(n, "line is left", "lines are left"), plural(n, "stays", "stay"))

@@ -77,7 +77,7 @@ func TestSeveralGuests(t *testing.T) {
 	}
 	const list = "Joe <joe@example.com>\njane@example.com\nnobody\nJOE@example.com\nMax\tmax@example.com\nAnn, ann@example.com"
 	read := ask("read", "lines", list)
-	h.says("read", read, list, "Add 3 guests? There is 1 place left. The page asks once more before it adds anybody over the limit. 1 line names somebody a second time. 1 line is left out, and stays in the field: nobody There is no email address.",
+	h.says("read", read, list, "Add 3 guests? There is 1 place left. The page asks once more before it adds anybody over the limit. 1 line repeats a guest who is on the list already. 1 line is left out, and stays in the field: nobody There is no email address.",
 		"Joe joe@example.com Max max@example.com Ann ann@example.com", "Add 3 guests Do not add 1 is registered already, and left out jane@example.com")
 	h.says("nobody new", ask("read", "lines", "jane@example.com"), "jane@example.com", "Nobody is added 1 is registered already, and left out jane@example.com")
 	const export = "Email,Name,Cancelled (UTC)\n\"joe@example.com\",\"Joe\",\"2031-03-03 10:11:12\"\n\"max@example.com\",\"Max\",\"\""

@@ -140,7 +140,7 @@ var guestsDone = map[string]string{
 	"remove":  "was removed.",
 	"restore": "is registered again.",
 	"walk-in": "is checked in.",
-	"erase":   "has no name any more.",
+	"erase":   "The name was erased.",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.
@@ -164,6 +164,9 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 	removed := ""
 	if query.Get("done") == "remove" && !r.CancelledAt.IsZero() {
 		removed = r.Member
+	}
+	if query.Get("done") == "erase" {
+		return &notice{Text: text}, "", nil
 	}
 	return &notice{Of: shownGuestOf(r).Title, Text: text}, removed, nil
 }

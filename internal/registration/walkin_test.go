@@ -142,7 +142,7 @@ func TestMostWalkIns(t *testing.T) {
 		l := openList(t, db, nil)
 		const insert = `WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
 			INSERT INTO registrations (site, event, member, email, name, search, registered_at, changed, cancelled_at)
-			SELECT 'daily', $1, '00000000-0000-8000-8000-' || (100000000000 + n), '', 'Max', 'max', 1000 + n, n, 2000 FROM numbers`
+			SELECT 'daily', $1, '00000000-0000-8000-8000-' || (100000000000 + n), '', 'Max', 'max', 1000 + n, 1, 2000 FROM numbers`
 		dbtest.Exec(t, db, insert, l.event, maxWalkIns-1)
 		add := func(guest Addition) (bool, error) {
 			_, isNew, err := l.Add(t.Context(), l.ghost, "daily", l.event, guest)
