@@ -59,4 +59,10 @@ func changesRegistrations(h *edgetest.Homepage, list, email string) {
 	ask(409, "PUT", one+"/check-in", "")
 	ask(201, "POST", "", `{"member":"`+added.Member+`"}`)
 	ask(204, "DELETE", one, "")
+	if got := ask(409, "DELETE", one+"/name", ""); !strings.Contains(got.Body, "Only the name of a guest without an email who was removed can be erased.") {
+		h.T.Errorf("the name of a member is erased: %v, want that it cannot be", got)
+	}
+	h.Decode(ask(201, "POST", "", `{"name":"Max"}`).Body, &added)
+	ask(204, "DELETE", "/"+added.Member, "")
+	ask(204, "DELETE", "/"+added.Member+"/name", "")
 }

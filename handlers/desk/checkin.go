@@ -1,14 +1,10 @@
 package desk
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
-	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
@@ -48,13 +44,30 @@ func (v *view) checkIn(ctx context.Context, id, text string) (*checkInPage, erro
 	if err != nil {
 		return nil, err
 	}
-	page := &checkInPage{ID: id, Name: list.Name, When: list.When, Status: list.Status, Tally: list.Tally, Query: list.Query, HasMore: list.Next != "", List: "events/" + id + "/registrations", Refused: list.Refused, Key: list.Key}
+	return checkInOf(list), nil
+}
+
+// checkInOf is the page for the door with what a guest list has.
+func checkInOf(list *guestPage) *checkInPage {
+	page := &checkInPage{
+		ID: list.ID, Name: list.Name, When: list.When, Status: list.Status, Tally: list.Tally, Query: list.Query, HasMore: list.Next != "",
+		List: "events/" + list.ID + "/registrations", Notice: list.Notice,
+		Refused: list.Refused, Key: list.Key, Typed: listedGuest{list.Email, list.NewName}, Question: list.Question,
+	}
 	for _, g := range list.Guests {
 		if !g.IsCancelled {
 			page.Guests = append(page.Guests, g)
 		}
 	}
-	return page, nil
+	return page
+}
+
+func (v *view) checkInRefused(ctx context.Context, err error) (any, error) {
+	list, err := v.guestRefused(ctx, "check-in", err)
+	if err != nil {
+		return nil, err
+	}
+	return checkInOf(list), nil
 }
 
 // changeCheckIn does what a form says, where the script does not run.
@@ -85,32 +98,4 @@ func changeCheckIn(ctx context.Context, v *view) (any, error) {
 		return v.checkInRefused(ctx, err)
 	}
 	return redirection(next.Encode()), nil
-}
-
-// checkInRefused shows the page with why something was not done, or the question whether a walk-in is added though all
-// places are taken.
-func (v *view) checkInRefused(ctx context.Context, err error) (any, error) {
-	form := v.request.PostForm
-	failure := api.FailureOf(err)
-	if errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled) {
-		return nil, v.explain(err)
-	}
-	page, listErr := v.checkIn(ctx, form.Get("event"), form.Get("q"))
-	if listErr != nil {
-		return nil, listErr
-	}
-	page.Typed = listedGuest{clip.Text(form.Get("email"), maxTitle), clip.Text(form.Get("name"), maxTitle)}
-	page.Key = cmp.Or(clip.Text(form.Get("key"), maxLabel), page.Key) // the guest may have been added
-	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
-		page.Question = &guestQuestion{
-			Page: "check-in", ID: page.ID, Text: full.Describe().Message, Do: "walk-in", Email: page.Typed.Email, Name: page.Typed.Name, Key: page.Key,
-			Who: clip.Text(cmp.Or(page.Typed.Name, page.Typed.Email), maxLabel), Query: page.Query,
-		}
-		return page, nil
-	}
-	if failure.IsLogged || failure.Outcome == api.Failed {
-		v.desk.log(v, "check-in", err)
-	}
-	page.Notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
-	return page, nil
 }

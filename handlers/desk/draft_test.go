@@ -129,13 +129,9 @@ func TestDuplicateToADate(t *testing.T) {
 			t.Errorf("drafts with one without dates (-want +got): %s", diff)
 		}
 	}
-	for says, test := range map[string][2]string{
-		"This is the copy, a draft. ":                                    {"2101-06-01", ""},
-		"The last date of the copies must not be before the first one. ": {"2101-06-01", "2100-01-01"},
-	} {
-		if got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", test[0], "until", test[1]); !strings.HasPrefix(got.Text, says) {
-			t.Errorf("%v: got %q, want %q at its start", test, got.Text, says)
-		}
+	got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", once, "date", "2101-06-01", "until", "")
+	if want := "This is the copy, a draft. "; !strings.HasPrefix(got.Text, want) {
+		t.Errorf("on one date: got %q, want %q at its start", got.Text, want)
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // This file does what forms of the event pages ask for.
 
-var errNoQuestion = refusal(http.StatusNotFound, "There is no such thing to do with an event. Go back to Events.")
+var errNoQuestion = refusal(http.StatusNotFound, "The desk cannot do that with an event. Go back to Events.")
 
 // eventQuestions are what is asked, by what is to be done. %s is the platform.
 var eventQuestions = map[string]eventQuestion{
@@ -42,16 +43,36 @@ func (r *eventsView) ask(ctx context.Context, id, do string) (any, error) {
 	if do == publishSeries {
 		return r.askSeries(ctx, e, r.eventDone(id))
 	}
-	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
-	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
-	if do == "duplicate" {
-		question.Copy = copyOf(e)
-	}
-	question.GuestLinks = r.guestLinks(e)
 	if question.Guests, err = r.guestsAsked(ctx, e, do); err != nil {
 		return nil, err
 	}
-	return eventsPage{Question: &question}, nil
+	if do == "duplicate" {
+		question.Copy = copyOf(e)
+	}
+	return eventsPage{Question: r.about(e, do, question)}, nil
+}
+
+// about completes a question about an event.
+func (r *eventsView) about(e events.Event, do string, question eventQuestion) *eventQuestion {
+	question.ID, question.Name, question.Revision, question.Do = e.ID, nameOf(e.Values), e.Revision, do
+	question.Text = strings.ReplaceAll(question.Text, "%s", r.site.Kind.Title)
+	question.GuestLinks = r.guestLinks(e)
+	return &question
+}
+
+// copyAgain asks for a copy once more, with what was typed and what is wrong with that.
+func (r *eventsView) copyAgain(ctx context.Context, id string, problems []manifest.Problem) (any, error) {
+	e, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	question := eventQuestions["duplicate"]
+	question.Copy = copyOf(e)
+	shown := eventsPage{Question: r.about(e, "duplicate", question)}
+	if others := question.Copy.retype(r.request.PostForm, problems); len(others) > 0 {
+		shown.Notice = &notice{Text: clip.Text(others[0].Message, maxMessage), IsProblem: true}
+	}
+	return shown, nil
 }
 
 // guestsAsked says how many are registered for an event, and what they learn if something is done to it, "" for nothing.
@@ -259,7 +280,10 @@ func (r *eventsView) duplicate(ctx context.Context, id string) (any, error) {
 		return redirection(url.Values{"event": {e.ID}, "done": {"duplicate"}}.Encode()), nil
 	}
 	made, skipped, err := r.events.Copy(ctx, site, id, events.Copies{Date: form.Get("date"), Every: events.Rule(clip.Text(form.Get("every"), maxField)), Until: form.Get("until"), Key: key})
+	invalid, isInvalid := errors.AsType[*events.InvalidError](err)
 	switch {
+	case isInvalid:
+		return r.copyAgain(ctx, id, invalid.Problems)
 	case err != nil:
 		return r.unchanged(ctx, id, err)
 	case form.Get("until") != "":

@@ -146,7 +146,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Start time: input type=time f.event_time_start",
 			"End time: input type=time f.event_time_end",
 			end,
-			"Time zone: input type=text f.event_time_zone value=Europe/Berlin (Of all times here, such as Europe/Berlin. Left empty, they are in UTC.)",
+			"Time zone: input type=text f.event_time_zone value=Europe/Berlin (All times of the event are in this time zone, such as Europe/Berlin. Left empty, it is UTC.)",
 			"Location: input type=text f.location",
 			"Online event link: input type=url f.platform_url (Readers who are registered see it, and everybody if Access is Anyone.)",
 			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // This file asks about copies of an event, and publishes those that are a series with it.
@@ -26,6 +28,9 @@ type eventCopy struct {
 	Once  string // names the form, should it be sent twice
 	Most  int    // copies
 	Rules []copyRule
+	Date  copyField
+	Until copyField
+	Every string // what is wrong with the rule, "" for nothing
 	Rare  string // the day that some months do not have, such as fifth Friday, "" for none
 }
 
@@ -35,8 +40,37 @@ type copyRule struct {
 	First string // the date that is offered for the first copy, "" for none
 }
 
-// Date is offered for the first copy, "" for none.
-func (c *eventCopy) Date() string { return c.Rules[0].First }
+// copyField is a date in the form, and what is wrong with it.
+type copyField struct{ Value, Problem string }
+
+// Kind is the type of its input. In one for dates a browser would show nothing of what is none.
+func (f copyField) Kind() string {
+	if _, err := time.Parse(time.DateOnly, f.Value); err != nil && f.Value != "" {
+		return "text"
+	}
+	return "date"
+}
+
+// IsWrong reports whether the form has a problem.
+func (c *eventCopy) IsWrong() bool { return c.Date.Problem+c.Until.Problem+c.Every != "" }
+
+// retype puts what was typed into the form, and problems beside their fields. It returns the others.
+func (c *eventCopy) retype(form url.Values, problems []manifest.Problem) (others []manifest.Problem) {
+	c.Once = cmp.Or(clip.Text(form.Get("once"), maxField), c.Once)
+	c.Date.Value, c.Until.Value = clip.Text(form.Get("date"), maxField), clip.Text(form.Get("until"), maxField)
+	for i := range c.Rules {
+		c.Rules[i].IsChosen = c.Rules[i].Value == form.Get("every")
+	}
+	at := map[string]*string{"date": &c.Date.Problem, "until": &c.Until.Problem, "every": &c.Every}
+	for _, p := range problems {
+		if field, ok := at[p.Field]; ok {
+			*field = clip.Text(p.Message, maxMessage)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return others
+}
 
 // copyOf offers dates by that of the event.
 func copyOf(e events.Event) *eventCopy {
@@ -52,6 +86,7 @@ func copyOf(e events.Event) *eventCopy {
 	}
 	offer(events.Weekly, "Every week")
 	offer(events.Fortnightly, "Every second week")
+	offered.Date.Value = offered.Rules[0].First
 	if start.IsZero() {
 		return offered
 	}

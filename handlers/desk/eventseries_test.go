@@ -3,10 +3,12 @@ package desk_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/desktest"
@@ -80,6 +82,49 @@ func TestSeries(t *testing.T) {
 		if want := "events?series=" + e.ID + "&view=all"; textOf(a) == "Show all" && attribute(a, "href") != want {
 			t.Errorf("Show all leads to %q, want %q", attribute(a, "href"), want)
 		}
+	}
+}
+
+// A mistake in the form for copies shows it again, with what was typed and what is wrong at its field.
+func TestCopiesAreCorrected(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	e := h.create(map[string]any{"name": "Choir", "event_date": "2100-01-01"})
+	for _, test := range []struct{ date, every, until, wrong, kind, says string }{
+		{"2100-02-30", "two_weeks", "", "date", "text", "The date of the copy must be a date that exists, such as 2031-05-08."},
+		{"2100-01-08", "two_weeks", "2100-01-02", "until", "date", "The last date of the copies must not be before the first one."},
+		{"2100-01-08", "week", "2102-01-02", "until", "date", "Until 2102-01-02 there are more than 52 such days. Choose an earlier date."},
+		{"2100-01-08", "day", "2100-01-09", "every", "", "The copies are made every week, two_weeks, month or month_last."},
+		{"", "week", "never", "date", "date", "The date of the copy must be a date that exists, such as 2031-05-08."},
+	} {
+		got := h.post("events", "Editor", "do", "duplicate", "event", e.ID, "revision", "0", "once", "1", "date", test.date, "every", test.every, "until", test.until)
+		var wrong []string
+		chosen := ""
+		for _, name := range []string{"input", "select"} {
+			for field := range elements(got.body, name) {
+				if attribute(field, "aria-invalid") != "" {
+					wrong = append(wrong, attribute(field, "name")+" "+attribute(field, "type"))
+				}
+			}
+		}
+		for option := range elements(got.body, "option") {
+			if slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" }) {
+				chosen = attribute(option, "value")
+			}
+		}
+		if test.every == "day" {
+			test.every = ""
+		}
+		typed := []string{got.field("date"), chosen, got.field("until"), got.field("once")}
+		if diff := cmp.Diff([]string{test.date, test.every, test.until, "1"}, typed); diff != "" {
+			t.Errorf("%v: what was typed (-want +got): %s", test, diff)
+		}
+		if diff := cmp.Diff([]string{test.wrong + " " + test.kind}, wrong); diff != "" || !strings.Contains(got.Text, test.says) {
+			t.Errorf("%v: %s, what is wrong (-want +got): %s", test, got.Text, diff)
+		}
+	}
+	if page, err := h.Events.List(t.Context(), "daily", events.Query{Most: 10}); err != nil || page.Total != 1 {
+		t.Errorf("%d events, %v, want 1: nothing was made", page.Total, err)
 	}
 }
 

@@ -69,7 +69,7 @@ var messagingStates = []struct {
 	{messaging.Registered, "Registered", "For readers who are registered, also after the deadline."},
 	{
 		messaging.RegistrationClosed, "Registration closed",
-		"For readers who are not registered, after the deadline or once all places are taken. If an event is full, readers see our text first, and then yours. The same holds for readers who were registered for a cancelled event.",
+		"For readers who are not registered, after the deadline, once all places are taken, or if the event is cancelled. If an event is full, readers see our text first, and then yours. The same holds for readers who were registered for a cancelled event.",
 	},
 	{messaging.EventPassed, "Event passed", "For everybody, once the event is over."},
 }
@@ -94,6 +94,7 @@ func seenIn(state messaging.State, language string) []seenMessage {
 		return []seenMessage{
 			seen,
 			{When: "All places are taken", First: messaging.Message(language, state, messaging.IsFull)},
+			{When: "The event is cancelled", Default: messaging.Message(language, state, messaging.IsCancelled)},
 			{When: "Was registered, and the event is cancelled", First: messaging.WereRegistered(language)},
 		}
 	case messaging.EventPassed:

@@ -49,12 +49,13 @@ func TestMessagesAsReadersSeeThem(t *testing.T) {
 		"See you <there>", "Anmeldung stornieren",
 		"After the deadline", "Come to the next one.",
 		"All places are taken", "Alle Plätze sind vergeben. Come to the next one.",
+		"The event is cancelled", "Come to the next one.",
 		"Was registered, and the event is cancelled", "Sie waren angemeldet. Come to the next one.",
 		"Diese Veranstaltung ist vorbei.",
 	}, got); diff != "" {
 		t.Errorf("what readers see (-want +got):\n%s", diff)
 	}
-	if got, want := h.get("event-settings", "Editor").text(t), "Without a text readers see: Sie sind angemeldet."; !strings.Contains(got, want) {
+	if got, want := h.get("event-settings", "Editor").text(t), "The event is cancelled. Without a text readers see: Diese Veranstaltung ist abgesagt."; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q in it", got, want)
 	}
 }
@@ -81,7 +82,7 @@ func TestLanguageOfMessages(t *testing.T) {
 					languages[attribute(n, "lang")]++
 				}
 			}
-			if diff := cmp.Diff(map[string]int{test.language: 9}, languages); diff != "" {
+			if diff := cmp.Diff(map[string]int{test.language: 10}, languages); diff != "" {
 				t.Errorf("languages of the previews (-want +got):\n%s", diff)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/internal/lib/emailaddr"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
 
@@ -28,7 +29,8 @@ type guestBatch struct {
 	Wrong             []wrongLine // cut
 	More              int         // that are not shown
 	Guests            []listedGuest
-	Lines             string // that stay in the field
+	Again             []listedGuest // who are registered already
+	Lines             string        // that stay in the field
 	IsOver            bool
 }
 
@@ -57,30 +59,84 @@ func readGuestForm(ctx context.Context, v *view) (any, error) {
 		return page, nil
 	}
 	read := readGuests(page.Lines, inFile)
-	page.Batch = &guestBatch{ID: page.ID, Guests: read.guests, Title: "Add " + guestsInWords(len(read.guests)) + "?", Button: "Add " + guestsInWords(len(read.guests))}
-	batch := page.Batch
-	if len(read.guests) == 0 {
-		batch.Title = "Nobody can be added"
-		batch.Texts = append(batch.Texts, "Write the email address of a guest on each line.")
-	}
-	if guess != "" {
-		batch.Texts = append(batch.Texts, "The file is not UTF-8, and was read as "+guess+". Look at the names with accents.")
-	}
-	if read.twice > 0 {
-		batch.Texts = append(batch.Texts, fmt.Sprintf("%d %s somebody a second time.", read.twice, plural(read.twice, "line names", "lines name")))
-	}
-	if n := len(read.wrong); n > 0 {
-		batch.Texts = append(batch.Texts, fmt.Sprintf("%d %s out, and %s in the field:", n, plural(n, "line is left", "lines are left"), plural(n, "stays", "stay")))
-	}
-	if n := len(read.rest); n > 0 {
-		batch.Texts = append(batch.Texts, fmt.Sprintf("%d guests are added at once at most. %d more %s in the field for the next time.", maxGuestsAtOnce, n, plural(n, "stays", "stay")))
-	}
-	batch.Wrong, batch.More = shownLines(read.wrong)
-	batch.Lines = strings.Join(read.stay(), "\n")
 	if inFile != "" { // a field for a file is empty on the next page
 		page.Lines = read.lines()
 	}
-	return page, nil
+	page.Batch, err = v.batchOf(ctx, page, read, guess)
+	return page, err
+}
+
+// batchOf asks about the guests on a list, and says who is left out and why. guess is the encoding of a file, "" if that is known.
+func (v *view) batchOf(ctx context.Context, page *guestPage, read *guestsRead, guess string) (*guestBatch, error) {
+	added, again, err := v.sortOut(ctx, page.ID, read.guests)
+	if err != nil {
+		return nil, err
+	}
+	n := len(added)
+	batch := &guestBatch{ID: page.ID, Guests: added, Again: again, Title: "Add " + guestsInWords(n) + "?", Button: "Add " + guestsInWords(n)}
+	say := func(text string, of ...any) { batch.Texts = append(batch.Texts, fmt.Sprintf(text, of...)) }
+	switch {
+	case n > 0:
+	case len(again)+read.gone == 0:
+		batch.Title = "Nobody can be added"
+		say("Write the email address of a guest on each line.")
+	default:
+		batch.Title = "Nobody is added"
+	}
+	if guess != "" {
+		say("The file is not UTF-8, and was read as %s. Look at the names with accents.", guess)
+	}
+	if page.Tally.Most > 0 && n > 0 {
+		say("%s", placesLeft(page.Tally, n))
+	}
+	if read.gone > 0 {
+		say("%s cancelled, as the list says, and %s left out.", guestsInWords(read.gone), plural(read.gone, "is", "are"))
+	}
+	if read.twice > 0 {
+		say("%d %s a guest who is on the list already.", read.twice, plural(read.twice, "line repeats", "lines repeat"))
+	}
+	if n := len(read.wrong); n > 0 {
+		say("%d %s out, and %s in the field:", n, plural(n, "line is left", "lines are left"), plural(n, "stays", "stay"))
+	}
+	if n := len(read.rest); n > 0 {
+		say("%d guests are added at once at most. %d more %s in the field for the next time.", maxGuestsAtOnce, n, plural(n, "stays", "stay"))
+	}
+	batch.Wrong, batch.More = shownLines(read.wrong)
+	batch.Lines = strings.Join(read.stay(), "\n")
+	return batch, nil
+}
+
+// sortOut tells apart who would be added and who is registered already, by the email that they had when they registered.
+func (v *view) sortOut(ctx context.Context, event string, list []listedGuest) (added, again []listedGuest, err error) {
+	guests, err := v.guests()
+	if err != nil {
+		return nil, nil, err
+	}
+	isThere := make(map[string]bool)
+	if err := guests.Registered(ctx, v.site.Name, event, func(email string) { isThere[emailaddr.Key(email)] = true }); err != nil {
+		return nil, nil, v.explain(err)
+	}
+	for _, g := range list {
+		if isThere[emailaddr.Key(g.Email)] {
+			again = append(again, g)
+		} else {
+			added = append(added, g)
+		}
+	}
+	return added, again, nil
+}
+
+// placesLeft says how many places an event with a limit has for n more.
+func placesLeft(of registration.Tally, n int) string {
+	left := max(0, of.Most-of.Registered)
+	said := fmt.Sprintf("There %s left.", plural(left, "is 1 place", fmt.Sprintf("are %d places", left)))
+	if left == 0 {
+		said = "There is no place left."
+	}
+	if n > left {
+		said += " The page asks once more before it adds anybody over the limit."
+	}
+	return said
 }
 
 func plural(n int, one, many string) string {

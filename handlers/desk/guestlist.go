@@ -140,7 +140,7 @@ var guestsDone = map[string]string{
 	"remove":  "was removed.",
 	"restore": "is registered again.",
 	"walk-in": "is checked in.",
-	"erase":   "has no name any more.",
+	"erase":   "The name was erased.",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.
@@ -164,6 +164,9 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 	removed := ""
 	if query.Get("done") == "remove" && !r.CancelledAt.IsZero() {
 		removed = r.Member
+	}
+	if query.Get("done") == "erase" {
+		return &notice{Text: text}, "", nil
 	}
 	return &notice{Of: shownGuestOf(r).Title, Text: text}, removed, nil
 }
@@ -196,9 +199,9 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	case "add", "add-name":
 		switch isAlone := strings.TrimSpace(form.Get("email")) == ""; {
 		case isAlone && do == "add":
-			return v.guestListRefused(ctx, errNoEmail)
+			return v.guestRefused(ctx, "guest-list", errNoEmail)
 		case !isAlone && do == "add-name":
-			return v.guestListRefused(ctx, errWithEmail)
+			return v.guestRefused(ctx, "guest-list", errWithEmail)
 		}
 		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
 	case "remove":
@@ -211,7 +214,7 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 		return nil, errForm
 	}
 	if err != nil {
-		return v.guestListRefused(ctx, err)
+		return v.guestRefused(ctx, "guest-list", err)
 	}
 	if !isNew {
 		do = "again"
@@ -225,9 +228,9 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	return redirection(next.Encode()), nil
 }
 
-// guestListRefused shows the list with why something was not done, or the question whether to do
+// guestRefused is the list for a page, with why something was not done, or the question whether to do
 // it though all places are taken.
-func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
+func (v *view) guestRefused(ctx context.Context, name string, err error) (*guestPage, error) {
 	form := v.request.PostForm
 	failure := api.FailureOf(err)
 	if errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled) {
@@ -241,7 +244,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 	page.Key = cmp.Or(clip.Text(form.Get("key"), maxLabel), page.Key) // the guest may have been added
 	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
-			Page: "guest-list", ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: page.Key, Member: form.Get("member"),
+			Page: name, ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: page.Key, Member: form.Get("member"),
 			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
 		}
 		if member := page.Question.Member; member != "" {
@@ -259,7 +262,7 @@ func (v *view) guestListRefused(ctx context.Context, err error) (any, error) {
 	}
 	page.IsAdding = strings.HasPrefix(form.Get("do"), "add")
 	if failure.IsLogged || failure.Outcome == api.Failed {
-		v.desk.log(v, "guest-list", err)
+		v.desk.log(v, name, err)
 	}
 	page.Notice = &notice{Text: clip.Text(failure.Message, maxMessage), IsProblem: true}
 	return page, nil

@@ -76,7 +76,7 @@ func TestGuestForms(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"no email", "guest-list", []string{"do", "add", "email", "joe"}, 200, "The email is not a valid address of 191 characters at most."},
+		{"no email", "guest-list", []string{"do", "add", "email", "joe"}, 200, "The email is not a valid address."},
 		{"somebody", "guest-list", []string{"do", "add", "email", "joe@example.com", "name", "Joe"}, 200, "Joe was added."},
 		{"again", "guest-list", []string{"do", "add", "email", "joe@example.com"}, 200, "Joe is registered already."},
 		{"over the limit", "guest-list", []string{"do", "add", "email", "max@example.com", "name", "Max"}, 200, "Add Max over the limit? All 2 places are taken."},
@@ -147,7 +147,7 @@ func TestNameIsErased(t *testing.T) {
 		{"remove", jane, "Jane was removed."},
 		{"remove", walkIn, "Erase name : Max Mustermann"},
 		{"erase", jane, "Only the name of a guest without an email who was removed can be erased."},
-		{"erase", walkIn, "An erased guest has no name any more."},
+		{"erase", walkIn, "The name was erased."},
 	} {
 		if got := post(step.do, step.member); got.Status != 200 || !strings.Contains(got.Text, step.says) || strings.Contains(got.Text, "Erase name : Jane") {
 			t.Errorf("%s: %d %s, want %s", step.do, got.Status, got.Text, step.says)

@@ -56,6 +56,7 @@ type guestsRead struct {
 	wrong  []wrongLine
 	rest   []string // guests after maxGuestsAtOnce, as lines
 	twice  int      // guests who stand there more than once
+	gone   int      // rows of guests who cancelled
 	isOn   map[string]bool
 }
 
@@ -81,14 +82,14 @@ func readGuests(lists ...string) *guestsRead {
 	read := &guestsRead{isOn: make(map[string]bool)}
 	for _, text := range lists {
 		var columns []column
-		isFirst := true
+		isFirst, hasTabs := true, false
 		for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
-			cells := cellsOf(line)
+			cells := cellsOf(line, hasTabs)
 			switch {
-			case len(cells) == 0:
+			case len(cells) == 0, isFirst && strings.EqualFold(cells[0], "sep="): // by which a file tells Excel its separator
 				continue
 			case isFirst && isHeader(cells):
-				columns = kindsOf(cells)
+				columns, hasTabs = kindsOf(cells), strings.Contains(line, "\t")
 			default:
 				read.line(strings.TrimSpace(line), cells, columns)
 			}
@@ -101,9 +102,12 @@ func readGuests(lists ...string) *guestsRead {
 func (read *guestsRead) line(line string, cells []string, columns []column) {
 	var found []listedGuest
 	var err error
-	if columns == nil {
+	switch {
+	case columns == nil:
 		found, err = guestsOn(cells)
-	} else {
+	case hasCancelled(cells, columns):
+		read.gone++
+	default:
 		var guest listedGuest
 		guest, err = guestIn(cells, columns)
 		found = []listedGuest{guest}
@@ -128,13 +132,15 @@ func (read *guestsRead) line(line string, cells []string, columns []column) {
 	}
 }
 
-// cellsOf splits a line at tabs, or at commas and semicolons if it has none. A cell may begin with
+// cellsOf splits a line at tabs if it has some or the list has, otherwise at commas and semicolons. A cell may begin with
 // quotes, which hold what would separate.
-func cellsOf(line string) (cells []string) {
-	line = strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
+func cellsOf(line string, hasTabs bool) (cells []string) {
+	whole := strings.TrimRightFunc(strings.ToValidUTF8(line, "\uFFFD"), unicode.IsSpace)
+	line = strings.TrimSpace(whole)
 	separators := ",;"
-	if strings.Contains(line, "\t") {
+	if hasTabs || strings.Contains(line, "\t") {
 		separators = "\t"
+		line = strings.TrimLeft(whole, " ") // the first cells may be empty
 	}
 	for line != "" {
 		var cell strings.Builder
@@ -175,6 +181,7 @@ const (
 	otherColumn column = iota
 	mailColumn
 	nameColumn
+	goneColumn
 )
 
 func kindsOf(titles []string) []column {
@@ -185,6 +192,8 @@ func kindsOf(titles []string) []column {
 			columns[i] = mailColumn
 		case isNameColumn(title):
 			columns[i] = nameColumn
+		case fold.Text(title) == "cancelled (utc)":
+			columns[i] = goneColumn
 		}
 	}
 	return columns
@@ -200,6 +209,16 @@ var nameColumns = []string{
 
 func isNameColumn(title string) bool {
 	return slices.Contains(nameColumns, strings.ReplaceAll(fold.Text(title), "_", " "))
+}
+
+// hasCancelled reports whether a row of a guest list's download is of somebody who cancelled.
+func hasCancelled(cells []string, columns []column) bool {
+	for i, cell := range cells[:min(len(cells), len(columns))] {
+		if columns[i] == goneColumn && cell != "" {
+			return true
+		}
+	}
+	return false
 }
 
 var (

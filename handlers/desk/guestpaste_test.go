@@ -20,6 +20,9 @@ func briefly(read *guestsRead) (lines []string) {
 	for _, line := range read.wrong {
 		lines = append(lines, "! "+line.Text+": "+line.Why)
 	}
+	if read.gone > 0 {
+		lines = append(lines, fmt.Sprint(read.gone, " cancelled"))
+	}
 	if read.twice > 0 {
 		lines = append(lines, fmt.Sprint(read.twice, " twice"))
 	}
@@ -28,7 +31,7 @@ func briefly(read *guestsRead) (lines []string) {
 
 // What people paste is understood as they mean it, and what is not says why.
 func TestPastedGuests(t *testing.T) {
-	const noEmail, invalid = "There is no email address.", "The email is not a valid address of 191 characters at most."
+	const noEmail, invalid = "There is no email address.", "The email is not a valid address."
 	for name, test := range map[string]struct {
 		text string
 		want []string
@@ -55,13 +58,21 @@ func TestPastedGuests(t *testing.T) {
 		"a note with one":     {"Jane, jane@example.com, asked mum@example.com", []string{"Jane|jane@example.com"}},
 		"emails and a space":  {"jane@example.com joe@example.com", []string{"|jane@example.com", "|joe@example.com"}},
 		"our own file":        {"Email,Name,Registered (UTC)\n\"jane@example.com\",\"'=Jane\",\"2031-03-02 10:11:12\"", []string{"=Jane|jane@example.com"}},
+		"who cancelled": {
+			"Email,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by\n\"jane@example.com\",\"Jane\",\"2031-03-02 10:11:12\",\"\",\"\",\"\"\n" +
+				"\"joe@example.com\",\"Joe\",\"2031-03-02 10:11:12\",\"\",\"2031-03-03 10:11:12\",\"\"\n",
+			[]string{"Jane|jane@example.com", "1 cancelled"},
+		},
+		"cells of it":         {"Email\tName\tRegistered (UTC)\tCancelled (UTC)\n\tMax\t2031\t\n\tEve\t2031\t2032\njane@example.com\tJane", []string{"Jane|jane@example.com", "! Max: " + noEmail, "1 cancelled"}},
+		"for Excel":           {"sep=;\r\nName;Email\r\nJane;jane@example.com", []string{"Jane|jane@example.com"}},
 		"a name alone":        {"Jane Doe", []string{"! Jane Doe: " + noEmail}},
 		"no email":            {"jane@", []string{"! jane@: " + invalid}},
 		"spaces in an email":  {"jane @example.com", []string{"! jane @example.com: " + invalid}},
 		"two and a name":      {"Jane, jane@example.com, joe@example.com", []string{"! Jane, jane@example.com, joe@example.com: There is more than one email address."}},
 		"twice":               {"jane@example.com\nJANE@Example.com\n Jane <jane@example.com>", []string{"|jane@example.com", "2 twice"}},
-		"a long name":         {strings.Repeat("x", 192) + " <jane@example.com>", []string{"! " + strings.Repeat("x", 192) + " <jane@example.com>: The name must be a text of 191 characters at most."}},
-		"a control character": {"Ja\x01ne <jane@example.com>", []string{"! Ja\x01ne <jane@example.com>: The name must be a text of 191 characters at most."}},
+		"a long email":        {strings.Repeat("x", 180) + "@example.com", []string{"! " + strings.Repeat("x", 180) + "@example.com: The email must have 191 characters at most."}},
+		"a long name":         {strings.Repeat("x", 192) + " <jane@example.com>", []string{"! " + strings.Repeat("x", 192) + " <jane@example.com>: The name must be one line of 191 characters at most."}},
+		"a control character": {"Ja\x01ne <jane@example.com>", []string{"! Ja\x01ne <jane@example.com>: The name must be one line of 191 characters at most."}},
 		"an open quote":       {`"Jane <jane@example.com>`, []string{"Jane|jane@example.com"}},
 	} {
 		if diff := cmp.Diff(test.want, briefly(readGuests(test.text))); diff != "" {
@@ -82,6 +93,9 @@ func TestFilesOfGuests(t *testing.T) {
 		"Windows-1252":   "Name;E-Mail\r\nJ\xf6rg;joerg@example.com\r\n",
 		"UTF-16":         string(utf16le),
 		"quoted":         "\"Name\",\"Email\"\n\"J\u00f6rg\n\",\"joerg@example.com\"",
+		"for Excel":      "sep=;\r\nEmail;Name;Company, Inc.\r\njoerg@example.com;Jörg;a, b\r\n",
+		"for Excel too":  "\ufeff\"SEP=|\"\nEmail|Name\njoerg@example.com|Jörg\n",
+		"who cancelled":  "Email,Name,Cancelled (UTC)\r\n\"joerg@example.com\",\"Jörg\",\"\"\r\n",
 		"without titles": "Jörg,joerg@example.com,4711",
 		"ragged":         "Jörg <joerg@example.com>\n\n,,,\n",
 	} {

@@ -163,12 +163,12 @@ var known = map[string]string{
 	"input": "type name value id required maxlength pattern autocomplete spellcheck checked placeholder enterkeyhint inputmode autocapitalize accept list min max step", "label": "for", "fieldset": "", "legend": "",
 	"textarea": "name rows", "select": "name", "option": "value selected", "datalist": "",
 	"desk-event": "event owner theme status platform saved conflict", "desk-labels": "", "desk-zone": "", "desk-message": "", "desk-image": "to label ratio min-width min-height phrase",
-	"template": "", "progress": "max value", "desk-page": "zone", "desk-search": "focus", "desk-slots": "theme", "desk-upload": "to platform",
+	"template": "", "progress": "max value", "desk-page": "zone", "desk-search": "focus", "desk-live": "", "desk-slots": "theme", "desk-upload": "to platform",
 	"desk-door": "event list", "desk-activate": "to theme", "desk-copy": "for what",
 }
 
 const anyElement = " id class role lang tabindex hidden data-focus aria-label aria-labelledby aria-describedby aria-hidden aria-current aria-invalid autofocus " +
-	"data-key data-kind data-most data-advised data-for data-discard data-leave data-found data-missing data-field data-first data-default "
+	"data-key data-kind data-most data-advised data-for data-discard data-leave data-found data-missing data-field data-first data-default data-pending "
 
 // isPlain checks that a page has no element, attribute or address but the desk's own, and
 // shows no text that is long or of others outside of what isolates it.

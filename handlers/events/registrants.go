@@ -167,6 +167,15 @@ func (a *eventRequest) removeRegistrant(ctx context.Context) (api.Response, erro
 	return api.Response{Status: http.StatusNoContent}, err
 }
 
+// eraseName erases the name of a walk-in who was removed.
+func (a *eventRequest) eraseName(ctx context.Context) (api.Response, error) {
+	guests, err := a.site.Guests()
+	if err == nil {
+		_, err = guests.EraseName(ctx, a.site.Name, a.id, a.member)
+	}
+	return api.Response{Status: http.StatusNoContent}, err
+}
+
 func (a *eventRequest) checkIn(ctx context.Context) (api.Response, error) {
 	return a.changeCheckIn(ctx, true)
 }

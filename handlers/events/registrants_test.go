@@ -86,6 +86,16 @@ func (l *list) add(n int, name string) {
 	}
 }
 
+// walkIn adds a guest without an email, and returns their UUID.
+func (l *list) walkIn(name string) string {
+	l.t.Helper()
+	added, _, err := l.Guests.Add(l.t.Context(), l.Ghost, "daily", l.event.ID, registration.Addition{Name: name, OverLimit: true})
+	if err != nil {
+		l.t.Fatalf("l.Guests.Add: %v", err)
+	}
+	return added.Member
+}
+
 // insert puts n registrations into the store.
 func (l *list) insert(n int, name string) {
 	l.t.Helper()
@@ -135,6 +145,21 @@ func TestRegistrantsOfPrograms(t *testing.T) {
 		if cache := got.Header().Get("Cache-Control"); cache != "no-store" {
 			t.Errorf("%s: Cache-Control %q, want no-store", step.name, cache)
 		}
+	}
+	eve := l.walkIn("Eve")
+	for _, step := range []struct {
+		method, path string
+		want         int
+	}{{"DELETE", "/name", 409}, {"DELETE", "", 204}, {"DELETE", "/name", 204}, {"DELETE", "/name", 204}, {"GET", "/name", 405}} {
+		if got := l.ask("editor", step.method, "/registrations/"+eve+step.path, ""); got.Code != step.want {
+			t.Errorf("%s of a walk-in%s: %d %s, want %d", step.method, step.path, got.Code, got.Body, step.want)
+		}
+	}
+	if got := l.ask("editor", "GET", "/registrations", ""); strings.Contains(got.Body.String(), "Eve") || !strings.Contains(got.Body.String(), eve) {
+		t.Errorf("once the name is erased: %s, want the guest without it", got.Body)
+	}
+	if got := l.ask("editor", "DELETE", one+"/name", ""); got.Code != 409 {
+		t.Errorf("the name of a member: %d %s, want 409", got.Code, got.Body)
 	}
 	for _, want := range []int{201, 200} {
 		if got := l.ask("editor", "POST", "/registrations", `{"name":"Max","over_limit":true}`, "Idempotency-Key", "1"); got.Code != want {

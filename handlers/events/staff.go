@@ -84,6 +84,7 @@ var (
 		"registrations.csv": {{Operation: "export_registrations", Method: http.MethodGet, Do: (*eventRequest).exportRegistrants}},
 	}
 	registrantRoutes = []route{{Operation: "remove_registration", Method: http.MethodDelete, Do: (*eventRequest).removeRegistrant}}
+	nameRoutes       = []route{{Operation: "erase_name", Method: http.MethodDelete, Do: (*eventRequest).eraseName}}
 	checkInRoutes    = []route{
 		{Operation: "check_in", Method: http.MethodPut, Do: (*eventRequest).checkIn},
 		{Operation: "undo_check_in", Method: http.MethodDelete, Do: (*eventRequest).undoCheckIn},
@@ -111,6 +112,8 @@ func (h *StaffAPI) find(path string) (routes []route, id, member string) {
 			return registrantRoutes, id, member
 		case of == "check-in":
 			return checkInRoutes, id, member
+		case of == "name":
+			return nameRoutes, id, member
 		}
 	}
 	return actionRoutes[action], id, ""

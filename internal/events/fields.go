@@ -109,7 +109,7 @@ var standardFields = []Field{
 	},
 	{
 		Key: "event_time_zone", Label: "Time zone", Kind: ZoneKind, spell: spellZone, public: publicZone,
-		Help: "Of all times here, such as Europe/Berlin. Left empty, they are in UTC.",
+		Help: "All times of the event are in this time zone, such as Europe/Berlin. Left empty, it is UTC.",
 	},
 	{
 		Key: "registration_deadline", Label: "Registration deadline", Kind: "date", Help: "The last day to register.", isUnique: true,

@@ -65,7 +65,10 @@ func (s *Posts) limits(site string) platform.PostLimits {
 }
 
 func (s *Posts) kind() work.Kind {
-	return work.Kind{Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any { return s.hosts(site) }}
+	return work.Kind{
+		Name: Kind, Do: s.sync, Timeout: syncTimeout, Platform: func(site string) any { return s.hosts(site) },
+		Line: func(id string) string { return id[:min(len(id), seriesLength)] }, // the slugs of a series are in the order of its dates
+	}
 }
 
 // await has an event synced that was enqueued, waits a while, and returns it as it is then.

@@ -140,8 +140,11 @@ func withoutDoubles(labels []string) []string {
 }
 
 func checkEmail(email string) error {
-	if !isText(email) || !emailaddr.IsValid(email) { // in this order: it may be a megabyte
-		return invalid("The email is not a valid address of %d characters at most.", maxText)
+	switch {
+	case utf8.RuneCountInString(email) > maxText: // first: it may be a megabyte
+		return invalid("The email must have %d characters at most.", maxText)
+	case !isText(email) || !emailaddr.IsValid(email):
+		return invalid("The email is not a valid address.")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -61,13 +62,16 @@ var (
 	ErrNoAccess = errcode.New(errcode.Conflict, "the event takes no registrations", "The event takes no registrations. Choose its Access, and publish it.")
 
 	// ErrNoEmail means that an email is not one.
-	ErrNoEmail = errcode.New(errcode.Invalid, "the email is not valid", fmt.Sprintf("The email is not a valid address of %d characters at most.", maxGuestText))
+	ErrNoEmail = errcode.New(errcode.Invalid, "the email is not valid", "The email is not a valid address.")
+
+	// ErrLongEmail means that an email is longer than the platform takes.
+	ErrLongEmail = errcode.New(errcode.Invalid, "the email is too long", fmt.Sprintf("The email must have %d characters at most.", maxGuestText))
 
 	// ErrNobody means that there is neither an email nor a name.
 	ErrNobody = errcode.New(errcode.Invalid, "there is no email and no name", "Write an email, or a name for somebody without one.")
 
 	// ErrNoName means that a name cannot be kept.
-	ErrNoName = errcode.New(errcode.Invalid, "the name is not valid", fmt.Sprintf("The name must be a text of %d characters at most.", maxGuestText))
+	ErrNoName = errcode.New(errcode.Invalid, "the name is not valid", fmt.Sprintf("The name must be one line of %d characters at most.", maxGuestText))
 )
 
 // FullError means that all places of an event are taken.
@@ -84,7 +88,7 @@ func (e *FullError) Describe() errcode.Description {
 	return errcode.Description{Code: errcode.Conflict, Message: places}
 }
 
-// checked trims the texts, and sets By to "Staff" if it is empty. Errors: ErrNobody, ErrNoEmail, ErrNoName.
+// checked trims the texts, and sets By to "Staff" if it is empty. Errors: ErrNobody, ErrNoEmail, ErrLongEmail, ErrNoName.
 func (g Addition) checked() (Addition, error) {
 	g.Email, g.Name, g.By = strings.TrimSpace(g.Email), strings.TrimSpace(g.Name), clip.Text(cmp.Or(strings.TrimSpace(g.By), "Staff"), maxGuestText)
 	if !isLine(g.Name) {
@@ -93,13 +97,15 @@ func (g Addition) checked() (Addition, error) {
 	switch {
 	case g.Email == "" && g.Name == "":
 		return g, ErrNobody
+	case utf8.RuneCountInString(g.Email) > maxGuestText:
+		return g, ErrLongEmail
 	case g.Email != "" && (!isLine(g.Email) || !emailaddr.IsValid(g.Email)):
 		return g, ErrNoEmail
 	}
 	return g, nil
 }
 
-// Check says why nobody can be added by such texts. Errors: ErrNobody, ErrNoEmail, ErrNoName.
+// Check says why nobody can be added by such texts. Errors: ErrNobody, ErrNoEmail, ErrLongEmail, ErrNoName.
 func (g Addition) Check() error {
 	_, err := g.checked()
 	return err
@@ -119,8 +125,8 @@ func MayBeAdded(t events.Terms) error {
 
 // Add registers the member with an email for an event; there is a new one on the platform if there
 // was none. Without an email it registers a walk-in. It returns false for somebody who is registered
-// already. Errors: events.ErrNotFound, ErrNobody, ErrNoEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, *platform.Refusal,
-// *PlatformError, events.ErrBusy, those of the store.
+// already. Errors: events.ErrNotFound, ErrNobody, ErrNoEmail, ErrLongEmail, ErrNoName, ErrEventCancelled, ErrNoAccess, *FullError, ErrWalkIns,
+// *platform.Refusal, *PlatformError, events.ErrBusy, those of the store.
 func (g *GuestList) Add(ctx context.Context, host MemberHost, site, event string, guest Addition) (added Registrant, isNew bool, err error) {
 	if guest, err = guest.checked(); err != nil {
 		return Registrant{}, false, err
@@ -134,6 +140,11 @@ func (g *GuestList) Add(ctx context.Context, host MemberHost, site, event string
 		who = Reader{Member: member.UUID, Email: clip.Text(member.Email, maxGuestText), Name: clip.Text(cmp.Or(member.Name, guest.Name), maxGuestText)}
 	}
 	return g.seat(ctx, site, event, who.Member, guest.OverLimit, func(b *booking, most int) error {
+		if guest.Email == "" {
+			if err := b.boundWalkIns(ctx); err != nil {
+				return err
+			}
+		}
 		return b.seat(ctx, most, who, guest.By)
 	})
 }

@@ -177,7 +177,7 @@ func TestStaffAddNobody(t *testing.T) {
 			{"no address", Addition{Email: "jane"}, ErrNoEmail},
 			{"a name before it", Addition{Email: "Jane <jane@example.com>"}, ErrNoEmail},
 			{"two", Addition{Email: "jane@example.com,joe@example.com"}, ErrNoEmail},
-			{"an email of 192 characters", Addition{Email: "j@" + strings.Repeat("a", 182) + ".example"}, ErrNoEmail},
+			{"an email of 192 characters", Addition{Email: "j@" + strings.Repeat("a", 182) + ".example"}, ErrLongEmail},
 			{"a NUL", Addition{Email: "jane@example.com", Name: "\x00"}, ErrNoName},
 			{"a line break", Addition{Email: "jane@example.com", Name: "a\nb"}, ErrNoName},
 			{"192 characters", Addition{Email: "jane@example.com", Name: strings.Repeat("🎩", 192)}, ErrNoName},

@@ -81,6 +81,7 @@ const (
 
 	selectRegistrants = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = ? AND event = ?`
 	findRegistrant    = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = $1 AND event = $2 AND member = $3`
+	registeredEmails  = `SELECT email FROM registrations WHERE site = $1 AND event = $2 AND cancelled_at IS NULL AND email <> ''`
 	findVersion       = `SELECT COALESCE((SELECT version FROM registrations_taken WHERE site = $1 AND event = $2), 0)`
 )
 
@@ -227,6 +228,18 @@ func (l lists) Registrant(ctx context.Context, site, event, member string) (Regi
 		return Registrant{}, ErrNoRegistrant
 	}
 	return registrant(ctx, l.db.Read, placeKey{site, event, member})
+}
+
+// Registered calls each with the email of everybody who is registered for an event and has one, as it was when they registered.
+// Errors: those of the store.
+func (l lists) Registered(ctx context.Context, site, event string, each func(email string)) error {
+	err := database.Each(ctx, l.db.Read, func(row database.Row) error {
+		var email string
+		err := row.Scan(&email)
+		each(email)
+		return err
+	}, registeredEmails, site, event)
+	return database.Wrap("listing registrants", err)
 }
 
 // pageTimeout bounds the reading of each page.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
 )
 
@@ -34,6 +35,24 @@ func isWalkIn(member string) bool {
 
 // IsWalkIn reports whether a registrant has no email and never had one.
 func (r *Registrant) IsWalkIn() bool { return isWalkIn(r.Member) }
+
+// maxWalkIns bounds the walk-ins of an event, with those who were removed. Members are bounded by the platform, which each is on.
+const maxWalkIns = 10_000
+
+// ErrWalkIns means that an event has as many walk-ins as it can have.
+var ErrWalkIns = errcode.New(errcode.Conflict, "the event has the most walk-ins it can have", "This event has 10,000 guests without an email, and cannot have more. Add others with their email.")
+
+const countWalkIns = `SELECT COUNT(*) FROM registrations WHERE site = $1 AND event = $2 AND length(member) = 36 AND substr(member, 15, 1) = '8'`
+
+// boundWalkIns returns ErrWalkIns if no other walk-in can be added.
+func (b *booking) boundWalkIns(ctx context.Context) error {
+	var n int
+	err := b.tx.QueryRowContext(ctx, countWalkIns, b.key.site, b.key.event).Scan(&n)
+	if err == nil && n >= maxWalkIns {
+		return ErrWalkIns
+	}
+	return database.Wrap("counting walk-ins", err)
+}
 
 // ErrNotErased means that a name stays.
 var ErrNotErased = errcode.New(errcode.Conflict, "the registrant is no walk-in who was removed", "Only the name of a guest without an email who was removed can be erased.")

@@ -135,3 +135,34 @@ func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
+
+// An event has so many guests without an email at most, with those who were removed. Others can be added still.
+func TestMostWalkIns(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		l := openList(t, db, nil)
+		const insert = `WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+			INSERT INTO registrations (site, event, member, email, name, search, registered_at, changed, cancelled_at)
+			SELECT 'daily', $1, '00000000-0000-8000-8000-' || (100000000000 + n), '', 'Max', 'max', 1000 + n, 1, 2000 FROM numbers`
+		dbtest.Exec(t, db, insert, l.event, maxWalkIns-1)
+		add := func(guest Addition) (bool, error) {
+			_, isNew, err := l.Add(t.Context(), l.ghost, "daily", l.event, guest)
+			return isNew, err
+		}
+		for _, step := range []struct {
+			name  string
+			guest Addition
+			isNew bool
+			want  error
+		}{
+			{"the last", Addition{Name: "Jane", Key: "1"}, true, nil},
+			{"one more", Addition{Name: "Joe", Key: "2"}, false, ErrWalkIns},
+			{"one more, over the limit", Addition{Name: "Joe", Key: "2", OverLimit: true}, false, ErrWalkIns},
+			{"the last, sent twice", Addition{Name: "Jane", Key: "1"}, false, nil},
+			{"a member", Addition{Email: "joe@example.com", Name: "Joe"}, true, nil},
+		} {
+			if isNew, err := add(step.guest); isNew != step.isNew || !errors.Is(err, step.want) {
+				t.Errorf("%s: %t, %v, want %t, %v", step.name, isNew, err, step.isNew, step.want)
+			}
+		}
+	})
+}

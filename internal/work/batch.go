@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -19,7 +20,8 @@ type batch struct {
 
 	breaker *breaker
 
-	tasks   []Task // that have not begun
+	tasks   []Task          // that have not begun
+	lines   map[string]bool // of which a task is under way
 	workers int
 	isFull  bool // as many as are read at once, so there may be others
 	isAsked bool // the site was woken meanwhile
@@ -94,6 +96,7 @@ func (b *batch) do(slot *limiter.Slot) {
 			didIt, goesOn := b.doDue(ctx, t)
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			delete(b.lines, b.line(t))
 			b.didSome = b.didSome || didIt
 			b.yields = b.yields || b.k.IsCheck && b.k.due.IsFull(false)
 			b.isOver = b.isOver || b.yields || !goesOn || b.ctx.Err() != nil
@@ -125,10 +128,16 @@ func (b *batch) do(slot *limiter.Slot) {
 func (b *batch) next() (t Task, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.tasks) == 0 || b.isOver {
+	i := b.first()
+	if i < 0 || b.isOver {
 		return Task{}, false
 	}
-	t, b.tasks = b.tasks[0], b.tasks[1:]
+	t = b.tasks[i]
+	b.tasks = slices.Delete(b.tasks, i, i+1)
+	if b.lines == nil {
+		b.lines = make(map[string]bool)
+	}
+	b.lines[b.line(t)] = true
 	if len(b.tasks) == 0 && !b.k.IsSerial && b.k.batches[b.site] == b {
 		delete(b.k.batches, b.site)
 	}
@@ -136,12 +145,24 @@ func (b *batch) next() (t Task, ok bool) {
 	return t, true
 }
 
+// first is the first task that waits for no other one of its line, -1 if there is none.
+func (b *batch) first() int {
+	return slices.IndexFunc(b.tasks, func(t Task) bool { return !b.lines[b.line(t)] })
+}
+
+func (b *batch) line(t Task) string {
+	if b.k.Line == nil {
+		return t.Key
+	}
+	return b.k.Line(t.Key)
+}
+
 // isLeft reports whether another task of a batch is to begin.
 func (b *batch) isLeft() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isOver = b.isOver || !b.k.IsCheck && !b.breaker.IsClosed()
-	return len(b.tasks) > 0 && !b.isOver
+	return b.first() >= 0 && !b.isOver
 }
 
 // doDue does a task that nobody waits for, and reports whether the next of its batch is to be done.

@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
@@ -131,4 +134,41 @@ func TestSerialOfTwoProcesses(t *testing.T) {
 		second.settleAll()
 		second.wantLeft("after the first process has released the site")
 	})
+}
+
+// Due work with the same line is done one at a time, in the order in which it was asked for, and other work beside it.
+func TestWorkInLine(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t), "daily")
+	k := b.kind("posts", "daily")
+	k.Line = func(key string) string { return key[:1] }
+	b.Handle(k)
+	var mu sync.Mutex
+	var done []string
+	under := 0
+	isBeside := make(chan struct{})
+	b.do = func(_ context.Context, t Task) Result {
+		if t.Key[0] == 'b' {
+			close(isBeside)
+			return Result{}
+		}
+		mu.Lock()
+		under++
+		done = append(done, t.Key+" "+strconv.Itoa(under))
+		mu.Unlock()
+		<-isBeside
+		mu.Lock()
+		under--
+		mu.Unlock()
+		return Result{}
+	}
+	for _, key := range []string{"a3", "a1", "a4", "a2", "b1"} {
+		b.add("daily", "posts", key, false)
+		b.pass(time.Millisecond)
+	}
+	if err := b.DoDue(t.Context()); err != nil {
+		t.Fatalf("b.DoDue: %v", err)
+	}
+	if diff := cmp.Diff([]string{"a3 1", "a1 1", "a4 1", "a2 1"}, done); diff != "" {
+		t.Errorf("what was done, and how many were under way (-want +got): %s", diff)
+	}
 }

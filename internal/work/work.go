@@ -43,6 +43,10 @@ type Kind struct {
 	// which they were asked for in each of them.
 	IsSerial bool
 
+	// Line has due tasks of a site with the same line done one after the other by a process, in the order in which they were asked
+	// for; nil is for none. What somebody waits for does not wait in line.
+	Line func(key string) string
+
 	// Most is how many tasks that nobody waits for are done at once; 0 for as many as there are slots.
 	Most int
 

@@ -179,7 +179,8 @@ func TestEventIsTyped(t *testing.T) {
 		return cmp.Diff(map[string]any{"name": "Lychgate day", "event_time_zone": "Europe/Berlin", "outdoors": false}, e.Values)
 	})
 	diff(t, "the address", "?event="+e.ID, js[string](v, "location.search"))
-	v.Until("text($('.event-head h2')) === 'Lychgate day'")
+	v.Until("text($('.event-head h2')) === 'Lychgate day' && button('Delete…')")
+	diff(t, "the buttons of an event that is kept", []any{"Draft", "Duplicate… Delete…", "Lychgate day"}, js[[]any](v, "[text($('.event-head .badge')), text($('.more-actions')), "+field("name")+".value]"))
 	v.state("Saved at ")
 	v.typed("motto", "A motto that is too long for it")
 	v.Until(`text($('[data-key=motto] .count')) === '31 of 20 characters' && $('[data-key=motto] .count').matches('.over')`)
@@ -360,16 +361,23 @@ func TestTwoEditors(t *testing.T) {
 	diff(t, "nothing is offered", nil, js[any](v, "text($('desk-event > .notice'))"))
 }
 
+// party is the type of the events.
+func (r *room) party(t *testing.T) *events.Type {
+	t.Helper()
+	party, ok := events.NewType(manifest.Parse([]byte(partyManifest)).Manifest.Events, "party")
+	if !ok {
+		t.Fatal("NewType: got false, want the type party")
+	}
+	return party
+}
+
 // What one editor has published meanwhile is not changed for readers by what another types.
 func TestPublishedMeanwhile(t *testing.T) {
 	r := open(t).withParties()
 	e := r.create(t, map[string]any{"name": "Lychgate day", "event_date": "2031-05-01", "menu": "Cake", "seats": 5.0, "dress": "casual"})
 	v := r.visit("Editor", "events?event="+e.ID, browser.Look{})
 	v.Until(field("name") + "?.value === 'Lychgate day'")
-	party, ok := events.NewType(manifest.Parse([]byte(partyManifest)).Manifest.Events, "party")
-	if !ok {
-		t.Fatal("NewType: got false, want the type party")
-	}
+	party := r.party(t)
 	if problems := r.Events.Problems(e, party); len(problems) > 0 {
 		t.Fatalf("Problems: got %v, want none", problems)
 	}

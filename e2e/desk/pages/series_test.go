@@ -2,10 +2,12 @@ package pages
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
 )
 
 // An editor makes a series of an event on a fifth Friday. The date that is offered goes with how often there is a copy, until
@@ -67,5 +69,41 @@ func TestSeriesOfAnEvent(t *testing.T) {
 		wide.goTo(fmt.Sprintf("events?event=%s&confirm=publish-series", e.ID))
 		wide.fits("drafts")
 		wide.Picture(fmt.Sprintf("series-drafts-%d-%s", l.width, l.colours))
+	}
+}
+
+// A page that says that an event is kept here says by itself once the site has it. What was typed meanwhile stays, and what was
+// not can be saved.
+func TestPendingEventArrives(t *testing.T) {
+	r := open(t).withParties()
+	r.Outbox.Records = nil
+	e := r.create(t, map[string]any{"name": "Lychgate day", "event_date": "2100-05-01", "menu": "Cake"})
+	for _, test := range []struct{ page, shown, arrived, says string }{
+		{"events?event=" + e.ID, ".older", ".arrived", "The site has it now."},
+		{"events?view=all", ".older", ".arrived", "The site has it now."},
+		{"sync", "desk-live .lead", "desk-live > p", "Nothing is pending: Ghost has all that was written here."},
+	} {
+		r.Ghost.BreakCalls(platformtest.ErrDown, "addpost", "changepost", "findpost")
+		if _, err := r.Events.Publish(t.Context(), "daily", e.ID, 0, r.party(t)); err != nil {
+			t.Fatalf("r.Events.Publish: %v", err)
+		}
+		v := r.visit("Owner", test.page, browser.Look{})
+		v.Until(fmt.Sprintf("$(%q)", test.shown))
+		r.Ghost.Fix()
+		if _, err := r.Work.TryNow(t.Context(), "daily"); err != nil {
+			t.Fatalf("r.Work.TryNow: %v", err)
+		}
+		v.Until(fmt.Sprintf("!$(%q) && text($(%q)) === %[3]q && text($('#said')) === %[3]q", test.shown, test.arrived, test.says))
+		if test.page != "sync" {
+			diff(t, "how it stands", "Published", js[string](v, "text($('.badge'))"))
+		}
+		if strings.Contains(test.page, "event=") {
+			v.Until(field("slug") + "?.value")
+			v.press("Update")
+			v.says("The event was saved.")
+		}
+		if _, err := r.Events.Unpublish(t.Context(), "daily", e.ID, 0); err != nil {
+			t.Fatalf("r.Events.Unpublish: %v", err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // Reader reads CSV (RFC 4180) as spreadsheets save it. The separator is the comma, semicolon or tab that the first line
-// has first. A byte order mark tells UTF-8 and UTF-16. What is not text in the file's encoding is
+// has first; one such as sep=; before it, which is for Excel, is left out. A byte order mark tells UTF-8 and UTF-16. What is not text in the file's encoding is
 // an error, and never replaced by U+FFFD.
 type Reader struct {
 	csv      *csv.Reader
@@ -60,9 +61,18 @@ func NewReader(from io.Reader, charset string) (*Reader, error) {
 		return nil, err
 	}
 	r.csv = csv.NewReader(buffered)
+	if named := separatorLine.FindSubmatch(start); named != nil {
+		r.csv.Comma = rune(named[1][0])
+		_, err = r.csv.Read()
+		r.csv.FieldsPerRecord = 0 // those of the next line
+		return r, err
+	}
 	r.csv.Comma, err = separator(start)
 	return r, err
 }
+
+// separatorLine is the first line of a file that tells Excel what is between the columns.
+var separatorLine = regexp.MustCompile(`^(?i)"?sep=([,;\t|])"?\r?\n`)
 
 // separator finds what is between the columns that the start of a file names.
 func separator(start []byte) (rune, error) {

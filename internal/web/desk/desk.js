@@ -145,6 +145,7 @@ customElements.define('desk-page', class extends HTMLElement {
 	say(notice) {
 		if (notice) {
 			this.querySelectorAll('.notice').forEach(old => old.remove());
+			this.querySelector('#told')?.remove();
 			this.querySelector('h1').after(notice);
 		}
 		// What has the focus is read out; so is what was said, wherever that goes.
@@ -152,6 +153,74 @@ customElements.define('desk-page', class extends HTMLElement {
 		(this.querySelector('[data-focus]') ?? this.querySelector('.notice') ?? this.querySelector('h1')).focus();
 	}
 });
+
+const maxAsks = 60; // for what is pending, while nobody leaves the page and comes back
+
+// desk-live is a part of a page that changes by itself while it has an element with data-pending, of what the platform does not have yet. The
+// page is asked for again after 1, 2, 3, 4, 5, 5 … seconds, and each such part is then what the answer has. That nothing is
+// pending any more is said: by the part told, or by what data-pending says.
+customElements.define('desk-live', class extends HTMLElement {
+	#asks = 0;
+	#timer = 0;
+
+	connectedCallback() {
+		document.addEventListener('visibilitychange', this.#return);
+		this.#wait();
+	}
+
+	disconnectedCallback() {
+		clearTimeout(this.#timer);
+		document.removeEventListener('visibilitychange', this.#return);
+	}
+
+	#return = () => {
+		this.#asks = 0;
+		this.#wait();
+	};
+
+	#wait() {
+		clearTimeout(this.#timer);
+		if (!this.isConnected || !this.querySelector('[data-pending]') || this.#asks >= maxAsks || document.visibilityState === 'hidden') return;
+		this.#timer = setTimeout(() => this.#ask(), 1000 * Math.min(++this.#asks, 5));
+	}
+
+	async #ask() {
+		const page = this.closest('desk-page'), pending = this.querySelector('[data-pending]').dataset.pending;
+		const event = page.querySelector('desk-event'), revision = event?.revision;
+		try {
+			const response = await fetch(location.href, {headers: {Accept: 'text/html'}, signal: AbortSignal.timeout(10000)});
+			const answer = new DOMParser().parseFromString(await response.text(), 'text/html');
+			if (this.isConnected && !page.ariaBusy && answer.getElementById(this.id)) {
+				const told = sayingOf(page.querySelector('#told'));
+				renew(page, answer);
+				event?.renew(answer.querySelector('desk-event'), revision);
+				if (!this.querySelector('[data-pending]')) this.#say(pending, told);
+			}
+		} catch {} // it is asked again
+		this.#wait();
+	}
+
+	#say(pending, told) {
+		const now = sayingOf(this.closest('desk-page').querySelector('#told'));
+		if (now === told && pending) this.prepend(Object.assign(textOf('p', pending), {className: 'arrived'}));
+		announce(now === told ? pending || sayingOf(this) : now);
+	}
+});
+
+const sayingOf = element => element?.textContent.trim() ?? '';
+
+// renew puts the live parts of an answer onto a page. The focus stays on a button or link that is there again.
+const renew = (page, answer) => {
+	for (const part of page.querySelectorAll('desk-live')) {
+		const fresh = answer.getElementById(part.id);
+		if (!fresh) continue;
+		showTimes(fresh);
+		if (fresh.innerHTML === part.innerHTML) continue;
+		const focused = part.contains(document.activeElement) ? document.activeElement.outerHTML : '';
+		part.replaceChildren(...fresh.childNodes);
+		if (focused) [...part.querySelectorAll('a, button')].find(other => other.outerHTML === focused)?.focus();
+	}
+};
 
 // desk-search answers a search while somebody types. What it has found stands in elements with
 // data-found, and what it says of that in one of the class found.

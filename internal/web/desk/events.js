@@ -93,6 +93,17 @@ customElements.define('desk-event', class extends HTMLElement {
 		removeEventListener('beforeunload', this.#warn);
 	}
 
+	get revision() { return this.#form.elements.revision.value; }
+
+	// renew takes over what the server has made of a revision, unless somebody has typed or saved since.
+	renew(fresh, revision) {
+		const isTyped = this.#typed !== this.#saved || this.#saving || this.#stopped || this.#offered || this.querySelector('#problems');
+		if (!fresh || isTyped || this.revision !== revision || fresh.querySelector('[name=revision]').value === revision) return;
+		const name = this.contains(document.activeElement) ? document.activeElement.name : '';
+		this.replaceWith(fresh);
+		if (name) [...fresh.querySelectorAll('[name]')].find(input => input.name === name)?.focus();
+	}
+
 	// arrived forgets what was sent. What was typed since then is kept.
 	#arrived() {
 		const typed = this.#keep.get(sent.key);
@@ -348,14 +359,26 @@ customElements.define('desk-event', class extends HTMLElement {
 
 	// becomes has the page edit an event that is kept.
 	#becomes(id, revision) {
-		const {elements} = this.#form;
-		if (!this.#id) {
+		const {elements} = this.#form, isNew = !this.#id;
+		if (isNew) {
 			this.#keep.set('new', this.#offered);
 			this.#offered = null;
 		}
 		elements.event.value = id;
 		elements.revision.value = revision;
 		this.#setAddress();
+		if (isNew) this.#addButtons();
+	}
+
+	// addButtons adds what the page of an event that is kept has around the form.
+	async #addButtons() {
+		try {
+			const response = await fetch(`events?${new URLSearchParams({event: this.#id})}`, {headers: {Accept: 'text/html'}});
+			const answer = new DOMParser().parseFromString(await response.text(), 'text/html');
+			if (!this.isConnected) return;
+			renew(this.#page, answer);
+			this.#setTitle();
+		} catch {} // they are there once the event is opened again
 	}
 
 	// goOn saves a draft into the event that an earlier one made, whose answer was lost. Over what

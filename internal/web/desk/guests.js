@@ -142,7 +142,7 @@ customElements.define('desk-door', class extends HTMLElement {
 		form.querySelector('[name=over]')?.remove();
 		form.querySelector('.said').textContent = text;
 		if (!isFull) return;
-		const over = Object.assign(textOf('button', 'Add over the limit'), {name: 'over', className: 'button'});
+		const over = Object.assign(textOf('button', 'Add over the limit'), {name: 'over', className: 'button over'});
 		form.querySelector('.buttons').append(over);
 		over.focus();
 	}
