@@ -1,6 +1,13 @@
 package command_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lychgate/caddy-lychgate/internal/test/smtptest"
+)
 
 // The URL of a server has its password, so it comes in as a key does, and never out.
 func TestMailOfAStoredSite(t *testing.T) {
@@ -32,4 +39,27 @@ func TestMailOfAStoredSite(t *testing.T) {
 		{"site show a", "", ran{"Name:      a\nHosts:     a.example\nPlatform:  none\nMail:      from a@b.example\nAdded:     TIME\nChanged:   TIME\n", "", 0}},
 		{"site add --from-csv -", "name,hosts,platform,mail,mail_from\nd,d.example,none," + url + ",\n", no("nothing was added: standard input, line 2: site d: mail.from: needs the address that mails are from, such as \"The Daily <events@example.com>\"")},
 	})
+}
+
+// The doctor signs in to the server of all sites and to those of sites that have their own.
+func TestDoctorOfMail(t *testing.T) {
+	server := smtptest.Start(t, smtptest.Options{User: "jo", Password: "s3cret"})
+	t.Setenv("LYCHGATE_TEST_SMTP_URL", "smtp://jo:s3cret@"+server.Address)
+	folder := t.TempDir()
+	writeStoredConfig(t, folder, "mail {env.LYCHGATE_TEST_SMTP_URL} {\nfrom \"The Daily <events@example.com>\"\n}",
+		"site weekly {\nhosts weekly.example\nplatform none\nmail smtp://jo:wr0ng@"+server.Address+" {\nfrom events@example.com\n}\n}")
+	var got []string
+	for line := range strings.Lines(lychgate(t, folder, "doctor").Out) {
+		if strings.Contains(line, "mail: ") {
+			got = append(got, changing.ReplaceAllString(line, "#"))
+		}
+	}
+	want := []string{
+		"ok       mail: # is ready to send; mails are from The Daily <events@example.com>.\n",
+		"failed   site weekly, mail: signing in at # as \"jo\" failed: the server said 535 5.7.8 no such user, or another password. " +
+			"Correct the address, user or password in mail, or ask the provider of the server.\n",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the doctor (-want +got):\n%s", diff)
+	}
 }
