@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -175,8 +176,11 @@ func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 		defer q.signal() // Run polls sooner
 		isCutOff := ctx.Err() != nil && !errors.Is(context.Cause(ctx), limiter.ErrTooLong)
 		if !isCutOff && b.Fail(t.Kind+" "+t.Key, t.Attempts > 0 || t.Since.IsZero(), q.store.now()) {
-			const opened = "the platform does not respond, so work is queued without being tried until it does"
-			if q.warn.Warn(t.Site, opened) {
+			opened := "the platform does not respond, so work is queued without being tried until it does"
+			if b.service != "" {
+				opened = "the " + b.service + " does not respond, so what is for it is queued without being tried until it does"
+			}
+			if q.warn.Warn(t.Site, opened, zap.String("reason", r.Reason)) {
 				b.NoteLogged()
 			}
 		}
@@ -184,7 +188,7 @@ func (q *Queue) judge(ctx context.Context, b *breaker, t Task, r Result) {
 	}
 	if closes, isLogged := b.Succeed(); closes {
 		if isLogged {
-			q.logger.Info("the platform responds again", zap.String("site", t.Site))
+			q.logger.Info("the "+cmp.Or(b.service, "platform")+" responds again", zap.String("site", t.Site))
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()

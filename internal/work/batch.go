@@ -60,7 +60,7 @@ func (b *batch) start() {
 	if b.k.IsSerial {
 		b.serial.Release(serialKey(b.site, b.k.Name))
 	}
-	if b.k.due.TakenBy(b.site) > 0 {
+	if b.k.due.TakenBy(laneOf(b.site, b.k.Service)) > 0 {
 		b.short[b.site] = true
 	} else { // meanwhile
 		b.woken[b.site] = true
@@ -73,7 +73,7 @@ func (k *handled) slot(site string, b *breaker) *limiter.Slot {
 	if !k.slots.TryAcquire("") {
 		return nil
 	}
-	slot := k.due.TryAcquire(site, !k.IsCheck && b.isSlow())
+	slot := k.due.TryAcquire(laneOf(site, k.Service), !k.IsCheck && b.isSlow())
 	if slot == nil {
 		k.slots.Release("")
 	}

@@ -22,14 +22,16 @@ const (
 	maxProbeInterval = time.Minute
 )
 
-// breaker is the circuit breaker of a site's platform. It is closed while the platform responds. While
+// breaker is the circuit breaker of a site's platform, or of another service. It is closed while that responds. While
 // it is open, attempts are reduced to one probe at a time. The zero value is closed. It may be
 // used by many goroutines at once.
 type breaker struct {
-	of    any          // the platform
-	slow  atomic.Int64 // attempts that take long now
-	spare atomic.Int64 // callers that came while the site had all quick slots
-	heard atomic.Int64 // when it was heard that it responds, in Unix milliseconds
+	of      any // the platform, or the service
+	site    string
+	service string       // "" for the platform
+	slow    atomic.Int64 // attempts that take long now
+	spare   atomic.Int64 // callers that came while the site had all quick slots
+	heard   atomic.Int64 // when it was heard that it responds, in Unix milliseconds
 
 	mu         sync.Mutex
 	unanswered []string // keys of the attempts in a row that had no response

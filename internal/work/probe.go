@@ -2,38 +2,52 @@ package work
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"go.uber.org/zap"
 )
 
 // This file finds out that a platform responds again.
 
-// toProbe lists the sites whose breaker is open, and whose platform is to be probed.
-func (q *Queue) toProbe() (sites []string) {
-	now := q.store.now()
+// allBreakers are those of all sites.
+func (q *Queue) allBreakers() []*breaker {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for site, b := range q.breakers {
-		if b.IsProbeDue(now) {
-			sites = append(sites, site)
-		}
-	}
-	return sites
+	return slices.Collect(maps.Values(q.breakers))
 }
 
-// probe tries one task of a site, due or not, if its breaker is open.
-func (q *Queue) probe(ctx context.Context, site string) error {
+// breakersOf are those of a site's platform and of its other services.
+func (q *Queue) breakersOf(site string) (of []*breaker) {
 	q.mu.Lock()
-	b := q.breakers[site]
-	q.mu.Unlock()
-	if b == nil || !b.IsProbeDue(q.store.now()) {
+	defer q.mu.Unlock()
+	for _, service := range q.services {
+		if b := q.breakers[laneOf(site, service)]; b != nil {
+			of = append(of, b)
+		}
+	}
+	return of
+}
+
+// probe tries one task, due or not, for each of some breakers that is open and due for it.
+func (q *Queue) probe(ctx context.Context, breakers []*breaker) error {
+	for _, b := range breakers {
+		if err := q.probeOne(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *Queue) probeOne(ctx context.Context, b *breaker) error {
+	if !b.IsProbeDue(q.store.now()) {
 		return nil
 	}
-	slot := q.due.TryAcquire(site, true)
+	slot := q.due.TryAcquire(laneOf(b.site, b.service), true)
 	if slot == nil {
 		return nil // until the next look
 	}
-	t, err := q.first(ctx, site)
+	t, err := q.first(ctx, b.site, b.service)
 	if err == nil && t.Kind == "" { // nothing is left, by which it could be noticed that the platform responds
 		b.Succeed()
 	}
@@ -45,7 +59,7 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 		slot.End()
 		return nil
 	}
-	q.inSlot(slot, site, b, func(ctx context.Context) {
+	q.inSlot(slot, b.site, b, func(ctx context.Context) {
 		defer func() { b.EndProbe(q.store.now()) }()
 		t.Holder = ""
 		_, _ = q.sync(ctx, t, waiter{waits: true}) // judge notes what became of it
@@ -53,12 +67,12 @@ func (q *Queue) probe(ctx context.Context, site string) error {
 	return nil
 }
 
-// first reads what is due first at a site of all that this process does, also if that is
+// first reads what is due first for a service of a site of all that this process does, also if that is
 // later, the zero Task for nothing. An attempt that fails is due behind the others, so a
 // task that always fails keeps none of them from being the probe.
-func (q *Queue) first(ctx context.Context, site string) (first Task, err error) {
+func (q *Queue) first(ctx context.Context, site, service string) (first Task, err error) {
 	for _, k := range q.handled() {
-		if _, _, isServed := q.kind(site, k.Name); !isServed || k.IsCheck {
+		if _, _, isServed := q.kind(site, k.Name); !isServed || k.IsCheck || k.Service != service {
 			continue
 		}
 		tasks, err := within(ctx, func(ctx context.Context) ([]Task, error) {
@@ -74,12 +88,9 @@ func (q *Queue) first(ctx context.Context, site string) (first Task, err error) 
 	return first, nil
 }
 
-// TryNow is MakeDue, also of a platform that does not respond.
+// TryNow is MakeDue, also of a platform, or another service, that does not respond.
 func (q *Queue) TryNow(ctx context.Context, site string) (map[string]int, error) {
-	q.mu.Lock()
-	b := q.breakers[site]
-	q.mu.Unlock()
-	if b != nil {
+	for _, b := range q.breakersOf(site) {
 		b.ProbeNow()
 	}
 	return q.MakeDue(ctx, site)

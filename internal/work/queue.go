@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,8 @@ type Queue struct {
 
 	mu       sync.Mutex
 	kinds    map[string]*handled
-	breakers map[string]*breaker // by site
+	services []string            // of the kinds
+	breakers map[string]*breaker // by lane
 	woken    map[string]bool     // sites at which Run is to look
 	retried  map[string]bool     // those of them of which all that is pending is to be due
 	short    map[string]bool     // sites that had all their slots when Run looked
@@ -140,6 +142,9 @@ func (q *Queue) Handle(k Kind) {
 	if k.Table == nil {
 		k.Table = q.store
 	}
+	if !slices.Contains(q.services, k.Service) {
+		q.services = append(q.services, k.Service)
+	}
 	q.kinds[k.Name] = &handled{Kind: k, due: of, slots: limiter.New(k.Most, 0), batches: make(map[string]*batch)}
 }
 
@@ -155,7 +160,7 @@ func (q *Queue) tables() []Table {
 }
 
 // ok is false if this process does not do the work. The breaker is that of the site's
-// platform.
+// platform, or of the kind's service.
 func (q *Queue) kind(site, name string) (k *handled, b *breaker, ok bool) {
 	q.mu.Lock()
 	k, ok = q.kinds[name]
@@ -169,10 +174,11 @@ func (q *Queue) kind(site, name string) (k *handled, b *breaker, ok bool) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	b = q.breakers[site]
+	lane := laneOf(site, k.Service)
+	b = q.breakers[lane]
 	if b == nil || b.of != p {
-		b = &breaker{of: p}
-		q.breakers[site] = b
+		b = &breaker{of: p, site: site, service: k.Service}
+		q.breakers[lane] = b
 	}
 	return k, b, true
 }
@@ -182,8 +188,8 @@ func (q *Queue) forgetIdle() {
 	now := q.store.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	maps.DeleteFunc(q.breakers, func(site string, b *breaker) bool {
-		return b.IsOver(now) && q.calls.TakenBy(site)+q.due.TakenBy(site)+q.checks.TakenBy(site) == 0
+	maps.DeleteFunc(q.breakers, func(lane string, b *breaker) bool {
+		return b.IsOver(now) && q.calls.TakenBy(lane)+q.due.TakenBy(lane)+q.checks.TakenBy(lane) == 0
 	})
 }
 
@@ -208,14 +214,28 @@ func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time,
 	return n > 0, database.Wrap("enqueueing a check", err)
 }
 
+// execer is a database or a transaction.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // Plan has a task of a kind with IsCheck done at a time, unless it is due before, and once more if it is being done. The zero
 // time is now.
 func (q *Queue) Plan(ctx context.Context, site, kind, key string, at time.Time) error {
+	return q.plan(ctx, q.store.db.Write, site, kind, key, at)
+}
+
+// PlanIn is Plan in a transaction.
+func (q *Queue) PlanIn(ctx context.Context, tx *sql.Tx, site, kind, key string, at time.Time) error {
+	return q.plan(ctx, tx, site, kind, key, at)
+}
+
+func (q *Queue) plan(ctx context.Context, in execer, site, kind, key string, at time.Time) error {
 	now := q.store.now()
 	if at.IsZero() {
 		at = now
 	}
-	_, err := q.store.db.Write.ExecContext(ctx, planTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), now.UnixMilli())
+	_, err := in.ExecContext(ctx, planTask, site, kind, key, mathrand.Int64(), at.UnixMilli(), now.UnixMilli())
 	if !at.After(now) {
 		q.Wake(site)
 	}

@@ -129,12 +129,7 @@ func (q *Queue) startDue(ctx context.Context) error {
 			k.isMore = k.isMore || k.Table == table && slices.Contains(kinds, k.Name)
 		}
 	}
-	for _, site := range q.toProbe() {
-		if err := q.probe(ctx, site); err != nil {
-			errs = append(errs, err)
-			break
-		}
-	}
+	errs = append(errs, q.probe(ctx, q.allBreakers()))
 	return errors.Join(append(errs, q.goOn(ctx))...)
 }
 
@@ -157,7 +152,7 @@ func (q *Queue) startWoken(ctx context.Context) error {
 		delete(woken, site)
 		err := q.retry(ctx, site)
 		if err == nil {
-			err = q.probe(ctx, site)
+			err = q.probe(ctx, q.breakersOf(site))
 		}
 		for _, k := range kinds {
 			if err == nil {

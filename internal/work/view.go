@@ -82,14 +82,14 @@ func (q *Queue) GiveUp(ctx context.Context, site, kind, key string) (bool, error
 	return n > 0, database.Wrap("giving up work", err)
 }
 
-// Paused has since when the breakers of sites are open.
+// Paused has since when the breakers of sites' platforms are open.
 func (q *Queue) Paused() map[string]time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	paused := make(map[string]time.Time)
-	for site, b := range q.breakers {
-		if since, isOpen := b.OpenSince(); isOpen {
-			paused[site] = since.UTC()
+	for _, b := range q.breakers {
+		if since, isOpen := b.OpenSince(); isOpen && b.service == "" {
+			paused[b.site] = since.UTC()
 		}
 	}
 	return paused

@@ -26,7 +26,11 @@ type Kind struct {
 	// Name is that of its rows in the store, and of the label in metrics.
 	Name string
 
-	// Platform finds the platform of a site, nil for a site that this process does not
+	// Service is what its work is brought to beside the site's platform, such as a mail server; "" for the platform. Each has its
+	// breaker and its bounds of a site, so that one that does not respond delays no work for another.
+	Service string
+
+	// Platform finds the platform of a site, or the service, nil for a site that this process does not
 	// serve, or not with this kind. It is the same value until the platform is another
 	// one: what is known of the old one is then forgotten.
 	Platform func(site string) any
@@ -61,6 +65,14 @@ type Kind struct {
 
 	// IsPoll means that it is a check that asks for little, so that many are done at once.
 	IsPoll bool
+}
+
+// laneOf is the key of a service of a site for breakers and bounds. That of the platform is the site's name.
+func laneOf(site, service string) string {
+	if service == "" {
+		return site
+	}
+	return site + "\x00" + service
 }
 
 // Task is the work for one key of a site.
