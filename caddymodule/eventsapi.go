@@ -174,6 +174,7 @@ func (h *EventsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddy
 	if isRegistration {
 		site.Metrics.ServedEvents(h.registration.Serve(w, r, eventhandlers.RegistrationSite{
 			Name: site.Name, Readers: site.Readers(), Registrations: h.events.Registrations, Feed: h.events.Feed, IsOff: !site.Config.TakesRegistrations(),
+			SendsMail: h.events.SendsMail(site.Name),
 		}, h.on.ClientAddr(r)))
 		return nil
 	}

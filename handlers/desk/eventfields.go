@@ -30,6 +30,7 @@ type eventField struct {
 	Value            string
 	IsOn             bool // of a toggle
 	Choices          []choice
+	Unchosen         string // what no choice means
 	IsRequired       bool
 	Help, Hint       string
 	Problem          string
@@ -114,7 +115,7 @@ var columns = []struct {
 		{"Where", [][]string{{"location"}, {"platform_url"}}},
 	}},
 	{"right", []placedGroup{
-		{"Who", [][]string{{"access", "max_attendees"}, {"registration_deadline", "deadline_time_end"}, {"rsvp_labels"}}},
+		{"Who", [][]string{{"access", "max_attendees"}, {"waiting_list"}, {"registration_deadline", "deadline_time_end"}, {"rsvp_labels"}}},
 		{"Picture", [][]string{{"feature_image"}, {"feature_image_alt"}}},
 	}},
 	{"both", []placedGroup{{"More", [][]string{{"slug"}}}}}, // and the theme's own, of which there may be many
@@ -201,7 +202,7 @@ func (o fieldsOf) standard(field *events.Field) eventField {
 		for _, c := range field.Choices {
 			options = append(options, choice{Value: c.Value, Label: c.Label})
 		}
-		f.Choices = choicesOf(options, strings.TrimSpace(f.Value)) // as it is published
+		f.Choices, f.Unchosen = choicesOf(options, strings.TrimSpace(f.Value)), field.Unchosen // as it is published
 	}
 	return f
 }

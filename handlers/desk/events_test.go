@@ -151,6 +151,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Online event link: input type=url f.platform_url (Readers who are registered see it, and everybody if Access is Anyone.)",
 			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",
 			"Maximum attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
+			"Waiting list: select f.waiting_list [Who waits longest gets a free place Who waits longest is offered a free place for a day No waiting list] (Once all places are taken.)",
 			"Registration deadline: input type=date f.registration_deadline (The last day to register.)",
 			"Deadline time: input type=time f.deadline_time_end (Without a time, registration ends with the day.)",
 			"Labels for registrants: textarea f.rsvp_labels (For the members who register.)",
@@ -435,7 +436,7 @@ func TestEventWithoutType(t *testing.T) {
 			t.Errorf("without %q: %s", want, got)
 		}
 	}
-	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 17 || got[0] != "Name: input type=text f.name value=Party data-most=255 (255 characters at most.)" {
+	if got := inputs(h.get("events?type=meetup&event="+e.ID, "Editor")); len(got) != 18 || got[0] != "Name: input type=text f.name value=Party data-most=255 (255 characters at most.)" {
 		t.Errorf("as another type: %q", got)
 	}
 	h.Ghost.Do(func() {

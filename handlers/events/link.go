@@ -55,7 +55,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		if err != nil {
 			return h.fail(w, r, site, storeAway(err))
 		}
-		api.WriteJSON(w, http.StatusOK, h.shown(r, found, asked.readers))
+		api.WriteJSON(w, http.StatusOK, h.shown(r, site, found))
 		return api.Done
 	}
 	words := cmp.Or(labelsIn(r), &english)
@@ -69,14 +69,14 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	if utf8.RuneCountInString(asked.name) > maxMemberName || !api.IsText(asked.name) || strings.ContainsFunc(asked.name, unicode.IsControl) {
 		return refuse(words.NoName, invalidName)
 	}
-	noNews := asked.newsletters != nil && !*asked.newsletters
-	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, noNews, asked.readers.LinkKey())
+	wants := registration.Wishes{NoNews: asked.newsletters != nil && !*asked.newsletters, Waits: asked.waits}
+	to, err := asked.registrations.Invite(ctx, site.Name, asked.slug, asked.email, wants, asked.readers.LinkKey())
 	if err != nil {
 		return h.fail(w, r, site, storeAway(err))
 	}
 	if to.Page == "" {
-		status, outcome := registrationStatus(http.MethodPut, true, to.Registration)
-		api.WriteJSON(w, status, h.shown(r, to.Registration, asked.readers))
+		status, outcome := registrationStatus(http.MethodPut, true, false, to.Registration)
+		api.WriteJSON(w, status, h.shown(r, site, to.Registration))
 		return outcome
 	}
 	if asked.name == "" && to.Terms.AskName == manifest.NameIsRequired && to.MaySignUp {
@@ -86,7 +86,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 		return tooManyMails(w, r, wait)
 	}
 	link := platform.SignInLink{Email: asked.email, Name: asked.name, Page: to.Page, MaySignUp: to.MaySignUp, Sender: address}
-	if noNews {
+	if wants.NoNews {
 		link.Newsletters = []string{}
 	} else if asked.newsletters != nil {
 		if all := asked.readers.Newsletters(ctx); !all.AreDefault {
@@ -102,7 +102,7 @@ func (h *Registration) serveLink(w http.ResponseWriter, r *http.Request, site Re
 	case err != nil:
 		return h.fail(w, r, site, err)
 	}
-	shown := h.shown(r, to.Registration, asked.readers)
+	shown := h.shown(r, site, to.Registration)
 	if shown.Labels != nil && !isSent {
 		shown.Labels.Sent = shown.Labels.SentToMember
 	}

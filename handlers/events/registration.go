@@ -58,8 +58,8 @@ type RegistrationSite struct {
 	Registrations func() (*registration.Readers, error)
 	Feed          func() (*events.Feed, error)
 
-	// IsOff means that the operator wants no registrations.
-	IsOff bool
+	// IsOff means that the operator wants no registrations, and SendsMail that registrants are told by mail.
+	IsOff, SendsMail bool
 }
 
 // registrationPath is behind the slug of an event. With calendarSuffix it is the calendar file of
@@ -122,6 +122,9 @@ var (
 )
 
 func (h *Registration) methods(r *http.Request) []string {
+	if page, _ := h.mailPageOf(r.URL.Path); page != "" {
+		return mailPageMethods
+	}
 	if h.isCalendar(r.URL.Path) {
 		return calendarMethods
 	}
@@ -140,6 +143,7 @@ type askedRegistration struct {
 	isPressed   bool // by the reader, who registers with any token
 	email, name string
 	newsletters *bool // nil if it does not say
+	waits       bool  // for a place, if all are taken
 }
 
 // admit finds who asks about what.
@@ -174,13 +178,14 @@ func (h *Registration) admit(ctx context.Context, w http.ResponseWriter, r *http
 		return asked, err
 	}
 	asked.reader = readerOf(member)
+	asked.reader.Language = languageOf(r)
 	asked.registrations, err = site.Registrations()
 	return asked, storeAway(err)
 }
 
-// readBody reads what a PUT or a POST may have: the token of a link, or an email.
+// readBody reads what a request that changes something may have: the token of a link, an email, or that it is about the waiting list.
 func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPut && r.Method != http.MethodPost || r.ContentLength == 0 {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.ContentLength == 0 {
 		return nil
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
@@ -196,6 +201,7 @@ func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) err
 		Email       string `json:"email"`
 		Name        string `json:"name"`
 		Newsletters *bool  `json:"newsletters"`
+		Waits       bool   `json:"waiting"`
 	}
 	if err != nil || api.Unmarshal(text, &body) != nil { // who sends half a body is no trouble of ours
 		return errNoRegistrationBody
@@ -203,12 +209,20 @@ func (a *askedRegistration) readBody(w http.ResponseWriter, r *http.Request) err
 	if r.Method == http.MethodPut {
 		a.token, a.isPressed = body.Token, body.IsPressed
 	}
-	a.newsletters = body.Newsletters
+	a.newsletters, a.waits = body.Newsletters, body.Waits
 	a.email, a.name = strings.TrimSpace(body.Email), strings.TrimSpace(body.Name)
 	return nil
 }
 
 var errNoRegistrationBody = api.Invalid(`Write a body such as {"email": "jane@example.com"}.`)
+
+// ignore is nil for an error that is foreseen.
+func ignore(err, foreseen error) error {
+	if errors.Is(err, foreseen) {
+		return nil
+	}
+	return err
+}
 
 // storeAway keeps errors that are foreseen: others are the store's.
 func storeAway(err error) error {
@@ -238,10 +252,12 @@ func readerOf(m platform.Reader) registration.Reader {
 
 // registrationStatus is the status of a response. A reader who only asks has a success; one who wanted to
 // change something learns from it whether it is so.
-func registrationStatus(method string, isGuest bool, found registration.Registration) (int, api.Outcome) {
+func registrationStatus(method string, isGuest, waits bool, found registration.Registration) (int, api.Outcome) {
+	isWaiting := found.Waiting != nil && !found.Waiting.Since.IsZero()
 	isDone := method == http.MethodGet || method == http.MethodHead ||
-		method == http.MethodPut && found.State == messaging.Registered ||
-		method == http.MethodDelete && !isGuest && found.RegisteredAt.IsZero() && found.State != messaging.EventPassed
+		method == http.MethodPut && (found.State == messaging.Registered || waits && isWaiting) ||
+		method == http.MethodDelete && waits && !isGuest && !isWaiting ||
+		method == http.MethodDelete && !waits && !isGuest && found.RegisteredAt.IsZero() && found.State != messaging.EventPassed
 	switch {
 	case isDone:
 		return http.StatusOK, api.Done
@@ -271,6 +287,9 @@ type registrationJSON struct {
 	// Newsletters is whether a guest who signs up gets newsletters unless they say otherwise, nil if there are none.
 	Newsletters *bool `json:"newsletters,omitempty"`
 
+	// Waiting is how the reader waits for a place, nil where nobody can.
+	Waiting *waitingJSON `json:"waiting,omitempty"`
+
 	// MovedFrom is when and where the event was when the reader registered, nil if it is so still.
 	MovedFrom *events.Schedule `json:"moved_from,omitempty"`
 }
@@ -284,7 +303,7 @@ var isOpen = map[messaging.State]bool{
 	messaging.CanRegister: true, messaging.LoginRequiredFree: true, messaging.LoginRequiredPaid: true, messaging.UpgradeRequired: true,
 }
 
-func (h *Registration) shown(r *http.Request, found registration.Registration, readers *api.Readers) registrationJSON {
+func (h *Registration) shown(r *http.Request, site RegistrationSite, found registration.Registration) registrationJSON {
 	shown := registrationJSON{
 		State: found.State, Reason: found.Reason, Message: found.Message,
 		Deadline: api.TimeOrNull(found.Terms.Deadline), RegisteredAt: api.TimeOrNull(found.RegisteredAt), PlatformURL: found.PlatformURL,
@@ -309,10 +328,11 @@ func (h *Registration) shown(r *http.Request, found registration.Registration, r
 	}
 	if found.State == messaging.LoginRequiredFree {
 		shown.AskName = found.Terms.AskName
-		if all := readers.Newsletters(r.Context()); len(all.Names) > 0 {
+		if all := site.Readers.Newsletters(r.Context()); len(all.Names) > 0 {
 			shown.Newsletters = &all.AreDefault
 		}
 	}
+	shown.addWaiting(language, site, found)
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left
 	}

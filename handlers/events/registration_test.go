@@ -174,7 +174,7 @@ func TestReadersLearnWhetherTheyMayRegister(t *testing.T) {
 	can := func(left int) string {
 		return fmt.Sprintf(`{"state":"can_register","message":"You can register for this event.","places_left":%d,"deadline":null,"registered_at":null}`, left)
 	}
-	const full = `{"state":"registration_closed","message":"All places are taken.","reason":"full","places_left":0,"deadline":null,"registered_at":null}`
+	const full = `{"state":"registration_closed","message":"All places are taken.","reason":"full","places_left":0,"deadline":null,"registered_at":null,"waiting":{"since":null,"ahead":0}}`
 	const is = `{"state":"registered","message":"You are registered.","places_left":0,"deadline":null,"registered_at":"NOW","platform_url":"https://example.com/room","calendars":{"ics":"/events/party/registration.ics"}}`
 	failure := func(message string) string { return fmt.Sprintf(`{"message":%q}`, message) }
 	for _, step := range []struct {
@@ -232,7 +232,7 @@ func TestFullEventSaysSo(t *testing.T) {
 	}
 	d.ask("PUT", "/events/party/registration", "session=jane")
 	got, _ := d.ask("GET", "/events/party/registration", "session=john")
-	want := told{200, api.Done, `{"state":"registration_closed","message":"All places are taken.\nWrite to us.","reason":"full","places_left":0,"deadline":null,"registered_at":null}`}
+	want := told{200, api.Done, `{"state":"registration_closed","message":"All places are taken.\nWrite to us.","reason":"full","places_left":0,"deadline":null,"registered_at":null,"waiting":{"since":null,"ahead":0}}`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}

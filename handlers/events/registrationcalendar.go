@@ -27,7 +27,7 @@ func (h *Registration) serveCalendar(w http.ResponseWriter, r *http.Request, sit
 		return h.fail(w, r, site, storeAway(err))
 	}
 	if found.RegisteredAt.IsZero() {
-		return h.refuseCalendar(w, r, asked, found)
+		return h.refuseCalendar(w, r, site, asked, found)
 	}
 	feed, err := site.Feed()
 	if err != nil {
@@ -50,8 +50,8 @@ func (h *Registration) serveCalendar(w http.ResponseWriter, r *http.Request, sit
 }
 
 // refuseCalendar says how the event stands for a reader who is not registered.
-func (h *Registration) refuseCalendar(w http.ResponseWriter, r *http.Request, asked askedRegistration, found registration.Registration) api.Outcome {
-	failure := api.Failure{Status: http.StatusForbidden, Outcome: api.Forbidden, Message: h.shown(r, found, asked.readers).Message}
+func (h *Registration) refuseCalendar(w http.ResponseWriter, r *http.Request, site RegistrationSite, asked askedRegistration, found registration.Registration) api.Outcome {
+	failure := api.Failure{Status: http.StatusForbidden, Outcome: api.Forbidden, Message: h.shown(r, site, found).Message}
 	if asked.reader.Membership == registration.Guest {
 		failure.Status, failure.Outcome = http.StatusUnauthorized, api.Unauthorized
 	}

@@ -18,7 +18,8 @@ import (
 // Handles reports whether a path is that of an event's registration.
 func (h *Registration) Handles(path string) bool {
 	_, ok := h.slug(path)
-	return ok
+	page, _ := h.mailPageOf(path)
+	return ok || page != ""
 }
 
 // Serve answers a request of a reader.
@@ -28,6 +29,9 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 		api.Allow(w.Header(), h.methods(r)...)
 		w.WriteHeader(http.StatusNoContent)
 		return api.Done
+	}
+	if page, _ := h.mailPageOf(r.URL.Path); page != "" {
+		return h.serveMailPage(w, r, site, address)
 	}
 	if h.isCalendar(r.URL.Path) {
 		return h.serveCalendar(w, r, site, address)
@@ -39,8 +43,8 @@ func (h *Registration) Serve(w http.ResponseWriter, r *http.Request, site Regist
 	if err != nil {
 		return h.fail(w, r, site, err)
 	}
-	status, outcome := registrationStatus(r.Method, asked.reader.Membership == registration.Guest, found)
-	api.WriteJSON(w, status, h.shown(r, found, asked.readers))
+	status, outcome := registrationStatus(r.Method, asked.reader.Membership == registration.Guest, asked.waits, found)
+	api.WriteJSON(w, status, h.shown(r, site, found))
 	return outcome
 }
 
@@ -52,22 +56,30 @@ func (*Registration) NoSite(w http.ResponseWriter, err error) {
 	writeRegistrationFailure(w, f)
 }
 
+// registrationAct is what a request does.
+type registrationAct = func(*registration.Readers, context.Context, string, string, registration.Reader) (registration.Registration, error)
+
+// These are what requests do, by their method: about the registration, and about the waiting list.
+var (
+	registrationActs = map[string]registrationAct{
+		http.MethodGet: (*registration.Readers).Find, http.MethodHead: (*registration.Readers).Find,
+		http.MethodPut: (*registration.Readers).Register, http.MethodDelete: (*registration.Readers).Cancel,
+	}
+	waitingActs = map[string]registrationAct{http.MethodPut: (*registration.Readers).Wait, http.MethodDelete: (*registration.Readers).Leave}
+)
+
 // respond does what a reader asks for.
 func (h *Registration) respond(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) (asked askedRegistration, found registration.Registration, err error) {
-	var act func(*registration.Readers, context.Context, string, string, registration.Reader) (registration.Registration, error)
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		act = (*registration.Readers).Find
-	case http.MethodPut:
-		act = (*registration.Readers).Register
-	case http.MethodDelete:
-		act = (*registration.Readers).Cancel
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
 	defer cancel()
 	if asked, err = h.admit(ctx, w, r, site, address); err != nil {
 		return asked, found, err
 	}
+	acts := registrationActs
+	if asked.waits {
+		acts = waitingActs
+	}
+	act := acts[r.Method]
 	if asked.token != "" && asked.reader.Member != "" {
 		link := registration.Link{Key: asked.readers.LinkKey(), Token: asked.token}
 		leaves, err := asked.registrations.WantsNoNews(ctx, site.Name, asked.slug, asked.reader, link)

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"database/sql"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,6 +101,14 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	feed, queue, logger := s.cache.Feed(store), s.store.work.Load(), Sampled(s.base.Logger)
 	registrations := registration.New(db, store, feed, queue, platformsOf[platform.MemberLabeler](s.sites), platformsOf[platform.MemberFinder](s.sites), s.refresh, logger)
 	run(registrations.Forgetter.Run)
+	told := s.mails(db, store, queue, registrations.Guests, logger) //nolint:contextcheck // a key is at hand
+	registrations.Tell(told)
+	store.OnChange(func(ctx context.Context, tx *sql.Tx, e *events.Event) error {
+		if err := registrations.Changed(ctx, tx, e); err != nil {
+			return err
+		}
+		return told.Changed(ctx, tx, e)
+	})
 	service := events.New(store, queue, platformsOf[platform.EventHost](s.sites), logger, registrations)
 	feed.UseTitles(service.Posts.Title)
 	service.Posts.UseCache(s.cache)
@@ -129,6 +138,9 @@ func (s *Events) mailOf(name string) *mail.Server {
 	}
 	return site.mail
 }
+
+// SendsMail reports whether registrants of a site's events are told by mail.
+func (s *Events) SendsMail(site string) bool { return s.mailOf(site) != nil }
 
 // forget has registrations forget members who were deleted on the platform of a site.
 func (s *Events) forget(ctx context.Context, site string, emails ...string) {

@@ -50,6 +50,10 @@ var (
 		"Requests of readers and calendars about events, by outcome (done, rejected, not_found, too_many, failed, other).",
 		"site", "outcome")
 
+	mailsTotal = counter("mails_total",
+		"Mails to registrants, by kind (confirmation, reminder, moved, cancelled) and outcome (sent, refused by the mail server, failed and tried again).",
+		"site", "kind", "outcome")
+
 	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "lychgate",
 		Name:      "dns_query_duration_seconds",
@@ -91,7 +95,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // siteCounters are those with a label for the site.
 var siteCounters = []*prometheus.CounterVec{
-	lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal,
+	lookupsTotal, rejectedTotal, refusedTotal, membersRequestsTotal, themesRequestsTotal, deskRequestsTotal, eventsRequestsTotal, mailsTotal,
 }
 
 func observeDNSQuery(took time.Duration, err error) {

@@ -48,13 +48,22 @@ func withLink(body, link string) (string, error) {
 // calendarEntry writes an event, as JSON for readers, as a VEVENT, "" if it has no date. Times are
 // in UTC, so that no calendar needs the rules of a time zone (docs/events.md#calendars).
 func calendarEntry(body string) (string, error) {
+	e, err := calendarEvent(body)
+	if e == nil || err != nil {
+		return "", err
+	}
+	return e.Serialize(serialization), nil
+}
+
+// calendarEvent is nil if the event has no date.
+func calendarEvent(body string) (*ical.VEvent, error) {
 	var public map[string]any
 	if err := json.Unmarshal([]byte(body), &public); err != nil || textOf(public, "start") == "" {
-		return "", err
+		return nil, err
 	}
 	updatedAt, err := time.Parse(time.RFC3339, textOf(public, "updated_at"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	e := ical.NewEvent(textOf(public, "id") + "@lychgate")
 	e.SetDtStampTime(updatedAt)
@@ -89,7 +98,7 @@ func calendarEntry(body string) (string, error) {
 	if textOf(public, "status") == string(Cancelled) {
 		e.SetStatus(ical.ObjectStatusCancelled)
 	}
-	return e.Serialize(serialization), nil
+	return e, nil
 }
 
 // addLink adds the online link of an event, "" for none. Many programs do not know CONFERENCE

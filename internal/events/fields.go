@@ -20,7 +20,10 @@ type Field struct {
 	Kind string
 
 	Help    string   // "" where the label says it all
-	Choices []Choice // of an AccessKind
+	Choices []Choice // of an AccessKind or a ChoiceKind
+
+	// Unchosen is what no choice means, "" for nothing.
+	Unchosen string
 
 	// limit is how many code points the platform takes. It is nil for a field that only Lychgate
 	// stores.
@@ -70,6 +73,7 @@ const (
 	ZoneKind   = "zone"
 	AccessKind = "access"
 	LabelsKind = "labels"
+	ChoiceKind = "choice"
 )
 
 // standardFields are in the order in which readers get them. The editor has that of
@@ -135,6 +139,10 @@ var standardFields = []Field{
 		public: func(to *object, key string, of shownEvent) { to.add(key, wholeNumber(of.values[key])) },
 		linked: func(to *object, value any, _ linkedEvent) { to.addFilled("maximumAttendeeCapacity", value) },
 	},
+	{
+		Key: waitingList, Label: "Waiting list", Kind: ChoiceKind, with: "max_attendees", Help: "Once all places are taken.", Unchosen: "Who waits longest gets a free place",
+		Choices: []Choice{{WaitingInvites, "Who waits longest is offered a free place for a day"}, {waitingOff, "No waiting list"}},
+	}, // the registration says it
 	{
 		Key: "access", Label: "Access", Kind: AccessKind, Help: "Who may register.",
 		Choices: []Choice{{AccessAnyone, "Anyone"}, {AccessFree, "Members, free ones too"}, {AccessPaid, "Paid members"}},

@@ -23,8 +23,8 @@ type Move struct {
 // maxMoves bounds the moves of an event that are kept. Who registered before the first of them is told of that.
 const maxMoves = 10
 
-// schedule leaves out what the type of the event does not have.
-func (e *Event) schedule() Schedule {
+// Schedule leaves out what the type of the event does not have.
+func (e *Event) Schedule() Schedule {
 	public := e.public(Post{}).values()
 	allDay, _ := public["all_day"].(bool)
 	return Schedule{textOf(public, "start"), textOf(public, "end"), allDay, textOf(public, "event_time_end"), textOf(public, "location")}
@@ -44,7 +44,7 @@ func (e *Event) noteMove(before Schedule, was Status, now time.Time) {
 	case was != Published:
 		return // nobody knew of it
 	}
-	if before != e.schedule() {
+	if before != e.Schedule() {
 		e.Moves = append(e.Moves, Move{now, before})
 		e.Moves = e.Moves[max(len(e.Moves)-maxMoves, 0):]
 	}
@@ -55,7 +55,7 @@ func (e *Event) movesAway() []Move {
 	if len(e.Moves) == 0 {
 		return nil
 	}
-	moves, now := slices.Clone(e.Moves), e.schedule()
+	moves, now := slices.Clone(e.Moves), e.Schedule()
 	for i := range moves {
 		if moves[i].From == now {
 			moves[i].From = Schedule{}

@@ -39,14 +39,14 @@ func TestMovesAreKept(t *testing.T) {
 	later := Schedule{Start: "2031-05-02T19:00:00+02:00", Place: "The Pier"}
 	at := func(hour int) time.Time { return time.Date(2031, 4, 1, hour, 0, 0, 0, time.UTC) }
 	change := func(hour int, key, value string) {
-		before := e.schedule()
+		before := e.Schedule()
 		e.Values[key] = value
 		e.noteMove(before, e.Status, at(hour))
 	}
 	becomes := func(hour int, status Status) {
 		was := e.Status
 		e.Status = status
-		e.noteMove(e.schedule(), was, at(hour))
+		e.noteMove(e.Schedule(), was, at(hour))
 	}
 	known := func(want map[int]*Schedule) {
 		t.Helper()

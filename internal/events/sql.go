@@ -21,7 +21,7 @@ var migrations embed.FS
 // Schema is the tables of this package.
 var Schema = database.Schema{
 	Name: "events", Files: migrations,
-	Sites:   []string{"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registration_labels"},
+	Sites:   []string{"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registration_labels", "mails"},
 	Content: []string{"events", "registrations"},
 }
 
@@ -29,7 +29,12 @@ var Schema = database.Schema{
 type SQL struct {
 	db      *database.DB
 	history *history.Log
+	changed func(ctx context.Context, tx *sql.Tx, e *Event) error // nil for nothing
 }
+
+// OnChange has something done whenever an event is published or cancelled, or a public one moves or has other terms, in the same transaction. It is
+// called before the store is used.
+func (s *SQL) OnChange(do func(ctx context.Context, tx *sql.Tx, e *Event) error) { s.changed = do }
 
 // NewSQL brings the tables up to date and returns the store.
 func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
@@ -43,7 +48,7 @@ func NewSQL(ctx context.Context, db *database.DB) (*SQL, error) {
 		return nil, err
 	}
 	log, err := history.New(ctx, db)
-	return &SQL{db, log}, err
+	return &SQL{db: db, history: log}, err
 }
 
 const (
@@ -197,7 +202,7 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 	}
 	body := e.body
 	starts, _ := spanOf(&e)
-	schedule, status := e.schedule(), e.Status
+	schedule, status, terms := e.Schedule(), e.Status, e.Terms()
 	if err := change(tx, &e); err != nil {
 		return e, wrap("changing an event", err)
 	}
@@ -211,6 +216,11 @@ func (s *SQL) ChangeIn(ctx context.Context, tx *sql.Tx, site, id string, change 
 	}
 	if _, err := tx.ExecContext(ctx, updateEvent, argsOf(&e)...); err != nil {
 		return e, wrap("changing an event", err)
+	}
+	if s.changed != nil && e.Status.isPublic() && (e.Status != status || e.Schedule() != schedule || !e.Terms().IsSame(terms)) {
+		if err := s.changed(ctx, tx, &e); err != nil {
+			return e, wrap("changing an event", err)
+		}
 	}
 	if now, _ := spanOf(&e); e.body == body && (body == "" || now.Equal(starts)) {
 		return e, nil

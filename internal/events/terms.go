@@ -16,6 +16,11 @@ type Terms struct {
 	Most        int       // registrations, 0 for any number
 	IsCancelled bool
 
+	// Waiting is whether readers can wait for a place while all are taken: WaitingFills, WaitingInvites, or "" if they cannot. Start is
+	// when the event starts, zero for never.
+	Waiting string
+	Start   time.Time
+
 	// DeadlineIsDay means that the deadline has no time.
 	DeadlineIsDay bool
 
@@ -37,7 +42,49 @@ func (e *Event) Terms() Terms {
 	if most, ok := wholeNumber(values["max_attendees"]).(int64); ok {
 		t.Most = int(most)
 	}
+	t.Start = w.Start
+	if e.has("max_attendees") {
+		t.Waiting = waitingOf(values)
+	}
 	return t
+}
+
+// How places that become free are given to those who wait.
+const (
+	WaitingFills   = "first" // to the first in line
+	WaitingInvites = "invite"
+	waitingOff     = "off"
+	waitingList    = "waiting_list" // the key of the field; manifests do not know it
+)
+
+// waitingOf is WaitingFills unless the event says something else.
+func waitingOf(values map[string]any) string {
+	switch text := textOf(values, waitingList); text {
+	case WaitingInvites:
+		return text
+	case waitingOff:
+		return ""
+	}
+	return WaitingFills
+}
+
+// LastMoment is until when those who wait get places: the deadline, or the start if there is none; zero for ever.
+func (t Terms) LastMoment() time.Time {
+	if !t.Deadline.IsZero() && (t.Start.IsZero() || t.Deadline.Before(t.Start)) {
+		return t.Deadline
+	}
+	return t.Start
+}
+
+// MovesUp reports whether places that become free are given to those who wait.
+func (t Terms) MovesUp(now time.Time) bool {
+	last := t.LastMoment()
+	return t.Waiting != "" && t.isOpen(now) && (last.IsZero() || now.Before(last))
+}
+
+// IsSame reports whether as many can register, for as long, and get free places in the same way.
+func (t Terms) IsSame(other Terms) bool {
+	return t.Most == other.Most && t.Waiting == other.Waiting && t.Access == other.Access && t.Deadline.Equal(other.Deadline)
 }
 
 // IsOver reports whether the event has ended.

@@ -164,6 +164,10 @@ func (f *Field) wrongText(text string, values map[string]any) string {
 		}
 	case TimeKind:
 		return f.wrongTime(text, values)
+	case ChoiceKind:
+		if !slices.ContainsFunc(f.Choices, func(c Choice) bool { return c.Value == text }) {
+			return "must be one of the choices, or empty"
+		}
 	case AccessKind:
 		if accessOf(values) == "" {
 			return "must be anyone, free or paid"

@@ -56,6 +56,8 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		add("synced", "draft", "{}", nil, 0, 0, 0)
 
 		r := newBench(t, db)
+		r.down("00010_waiting.sql")
+		r.down("00009_mails.sql")
 		r.down("00004_registrations.sql")
 		r.down("00003_work.sql")
 		var tries, at int64

@@ -139,8 +139,16 @@ func (s *Server) tls() *tls.Config {
 	return &tls.Config{ServerName: s.host, RootCAs: s.roots, MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.isLoopback && !s.isTLS}
 }
 
+// Deferral means that the server takes this mail, or mails to this recipient, later: with a 4xx to RCPT or DATA, as greylisting does. It
+// says nothing of other mails.
+type Deferral Refusal
+
+func (d *Deferral) Error() string {
+	return fmt.Sprintf("the mail server takes it later: %d %s", d.Code, d.Text)
+}
+
 // Refusal means that the server has refused this mail, or this recipient, for good: with a 5xx to
-// MAIL, RCPT or DATA. Some are found here, before the server is asked: an address that none can have, and a mail that is too big.
+// RCPT or DATA. Some are found here, before the server is asked: an address that none can have, and a mail that is too big.
 type Refusal struct {
 	Code int
 

@@ -148,7 +148,7 @@ func (o *outgoing) deliver(in *session) error {
 	}
 	in.client.SkipSMTPUTF8(!o.isUTF8) // else servers behind this one would need it too
 	if err := in.client.Mail(o.from); err != nil {
-		return in.refusal("MAIL", err)
+		return in.failure("MAIL failed", err) // of each mail: the operator may not send from that address
 	}
 	if err := in.client.Rcpt(o.to); err != nil {
 		return in.refusal("RCPT", err)
@@ -172,15 +172,21 @@ func isReply(err error) bool {
 	return ok
 }
 
-// refusal is a *Refusal if the server means this mail for good. That somebody should sign in, or should do it
-// otherwise, is for the operator.
+// refusal is a *Refusal if the server means this mail for good. That somebody should sign in, or that the server relays no mails of
+// theirs, is for the operator.
 func (in *session) refusal(command string, err error) error {
 	reply, ok := errors.AsType[*textproto.Error](err)
-	if !ok || reply.Code < 500 || reply.Code > 599 || slices.Contains([]int{530, 534, 535, 538}, reply.Code) {
+	if ok && reply.Code >= 400 && reply.Code < 500 && reply.Code != 421 {
+		return &Deferral{reply.Code, in.say(reply.Msg, in.to)}
+	}
+	if !ok || reply.Code < 500 || reply.Code > 599 || slices.Contains([]int{530, 534, 535, 538}, reply.Code) || command == "RCPT" && relays.MatchString(reply.Msg) {
 		return in.failure(command+" failed", err)
 	}
 	return &Refusal{reply.Code, in.say(reply.Msg, in.to)}
 }
+
+// relays matches what servers say that would have to know who sends: "Relay access denied", "relaying not permitted".
+var relays = regexp.MustCompile(`(?i)\brelay`)
 
 // failure is worth another attempt. Its text is fit for logs.
 func (in *session) failure(what string, err error) error {

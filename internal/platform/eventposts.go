@@ -63,6 +63,8 @@ type Publication struct {
 	URL      string // of its homepage
 	Language string // a BCP 47 tag
 	TimeZone string // an IANA name
+	Icon     string // the URL of its icon, "" for none
+	Accent   string // its colour, such as #ff1a75, "" for none
 }
 
 // EventPost is a post that shows an event.

@@ -213,5 +213,6 @@ const (
 	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site)`
 
 	// Who has no email is forgotten, or a walk-in.
-	listRegistrantMembers = `SELECT DISTINCT member FROM registrations WHERE site = $1 AND member > $2 AND email <> '' ORDER BY member LIMIT $3`
+	listRegistrantMembers = `SELECT DISTINCT member FROM registrations WHERE site = $1 AND member > $2 AND email <> ''
+		UNION SELECT member FROM registrations_waiting WHERE site = $1 AND member > $2 ORDER BY member LIMIT $3`
 )

@@ -66,7 +66,7 @@ func (l *guestList) shows(what string, wantTally Tally, want ...string) {
 		l.t.Errorf("%s: counted %+v, want %+v; the list, want -, got +: %s", what, page.Tally, wantTally, diff)
 	}
 	var taken int
-	if err := l.db.Read.QueryRowContext(l.t.Context(), findTaken, "daily", l.event).Scan(&taken); err != nil || taken != wantTally.Registered {
+	if err := l.db.Read.QueryRowContext(l.t.Context(), `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`, "daily", l.event).Scan(&taken); err != nil || taken != wantTally.Registered {
 		l.t.Errorf("%s: %d places are taken, %v, want %d", what, taken, err, wantTally.Registered)
 	}
 }

@@ -18,14 +18,14 @@ import (
 // hours, and nobody else for anything.
 func TestLinksRegisterTheirRecipientOnly(t *testing.T) {
 	key, made := []byte("a key"), time.Date(2031, 5, 1, 10, 0, 0, 0, time.UTC)
-	good := NewLink(key, "e1", "Jane@exämple.com", false, made)
+	good := NewLink(key, "e1", "Jane@exämple.com", Wishes{}, made)
 	text, err := base64.RawURLEncoding.DecodeString(good.Token)
 	if err != nil {
 		t.Fatalf("base64: %v", err)
 	}
 	later := append([]byte(nil), text...)
 	later[7]++
-	noNews := NewLink(key, "e1", "jane@exämple.com", true, made)
+	noNews := NewLink(key, "e1", "jane@exämple.com", Wishes{NoNews: true}, made)
 	withoutSaying, err := base64.RawURLEncoding.DecodeString(noNews.Token)
 	if err != nil {
 		t.Fatalf("base64: %v", err)
@@ -53,13 +53,13 @@ func TestLinksRegisterTheirRecipientOnly(t *testing.T) {
 		"line breaks":             {Link{key, strings.Repeat("\n", 32)}, "e1", "jane@exämple.com", made, false, false},
 		"a short token":           {Link{key, good.Token[:10] + strings.Repeat("\r\n", 11)}, "e1", "jane@exämple.com", made, false, false},
 		"another time":            {Link{key, base64.RawURLEncoding.EncodeToString(later)}, "e1", "jane@exämple.com", made, false, false},
-		"a token of the event of the reader's name": {NewLink(key, "e1 jane@exämple.com", "", false, made), "e1", "jane@exämple.com", made, false, false},
+		"a token of the event of the reader's name": {NewLink(key, "e1 jane@exämple.com", "", Wishes{}, made), "e1", "jane@exämple.com", made, false, false},
 		"no newsletters":       {noNews, "e1", "jane@exämple.com", made, true, true},
 		"no newsletters, late": {noNews, "e1", "jane@exämple.com", made.Add(LinkTTL), false, false},
 		"what it says cut out": {Link{key, base64.RawURLEncoding.EncodeToString(withoutSaying)}, "e1", "jane@exämple.com", made, false, false},
 	} {
 		opened, ok := c.link.opens(c.event, c.email, c.at)
-		if ok != c.want || ok && (!opened.made.Equal(made) || opened.noNews != c.noNews) {
+		if ok != c.want || ok && (!opened.made.Equal(made) || opened.NoNews != c.noNews) {
 			t.Errorf("%s: %t, %+v; want %t, %s, no newsletters %t", name, ok, opened, c.want, made, c.noNews)
 		}
 	}
@@ -88,7 +88,7 @@ func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 		here.edit(t, func(e *events.Event) { e.Post.URL = "https://news.example.com/party/" })
 		invite := func(who Reader) (Invitation, Link) {
 			t.Helper()
-			to, err := here.Invite(t.Context(), "daily", "party", who.Email, false, key)
+			to, err := here.Invite(t.Context(), "daily", "party", who.Email, Wishes{}, key)
 			if err != nil {
 				t.Fatalf("here.Invite: %v", err)
 			}
@@ -116,7 +116,7 @@ func TestInvitedGuestsRegisterByTheirLink(t *testing.T) {
 			t.Fatalf("here.Cancel: %v", err)
 		}
 		by("who has cancelled since", reader(1), link, can)
-		later := NewLink(key, party, reader(1).Email, false, db.Now().Add(time.Second))
+		later := NewLink(key, party, reader(1).Email, Wishes{}, db.Now().Add(time.Second))
 		by("by a later link", reader(1), later, is)
 		_, other := invite(reader(2))
 		by("another", reader(2), other, brief{State: messaging.Registered, Taken: 2, HasPlace: true, URL: "https://example.com/room"})
@@ -141,7 +141,7 @@ func TestNoNewslettersForNewMembersAlone(t *testing.T) {
 		who.Since = at
 		return who
 	}
-	link := func(who Reader, noNews bool) Link { return NewLink(key, party, who.Email, noNews, now) }
+	link := func(who Reader, noNews bool) Link { return NewLink(key, party, who.Email, Wishes{NoNews: noNews}, now) }
 	want := func(what string, who Reader, link Link, want bool) {
 		t.Helper()
 		if got, err := here.WantsNoNews(t.Context(), "daily", "party", who, link); got != want || err != nil {
@@ -165,5 +165,5 @@ func TestNoNewslettersForNewMembersAlone(t *testing.T) {
 		t.Fatalf("here.Cancel: %v", err)
 	}
 	want("who has cancelled", member, link(member, true), false)
-	want("a new member of a day ago", since(reader(2), now.Add(-newMember-time.Second)), NewLink(key, party, reader(2).Email, true, now.Add(-newMember)), false)
+	want("a new member of a day ago", since(reader(2), now.Add(-newMember-time.Second)), NewLink(key, party, reader(2).Email, Wishes{NoNews: true}, now.Add(-newMember)), false)
 }

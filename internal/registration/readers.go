@@ -46,6 +46,9 @@ type Registration struct {
 	// RegisteredAt is zero unless the reader is registered.
 	RegisteredAt time.Time
 
+	// Waiting is nil where nobody can wait for a place, and the reader does not.
+	Waiting *Waiting
+
 	// PlatformURL is the online event link, "" unless the reader is registered or anyone may, and of an event that is cancelled.
 	PlatformURL string
 }
@@ -70,7 +73,7 @@ func (r *Readers) Find(ctx context.Context, site, slug string, reader Reader) (R
 	if err != nil {
 		return Registration{}, err
 	}
-	return r.registration(settings, of, reader, at), nil
+	return r.registration(ctx, settings, placeKey{site, of.event, reader.Member}, of, reader, at)
 }
 
 // offer reads what an event offers, unless it was read a moment ago.
@@ -116,15 +119,23 @@ func (r *Readers) place(ctx context.Context, key placeKey) (at time.Time, err er
 	return at, err
 }
 
-// registration says how an event stands.
-func (r *Readers) registration(settings events.Settings, of offer, reader Reader, at time.Time) Registration {
-	found := Registration{Terms: of.terms, Taken: of.taken, RegisteredAt: at}
+// registration says how an event stands. Errors: those of the store.
+func (r *Readers) registration(ctx context.Context, settings events.Settings, key placeKey, of offer, reader Reader, at time.Time) (found Registration, err error) {
+	found = Registration{Terms: of.terms, Taken: of.taken, RegisteredAt: at}
 	found.State, found.Reason = StateOf(of.terms, r.db.Now(), reader.Membership, !at.IsZero(), of.taken)
+	if found.Reason == messaging.IsFull || of.waiting > 0 && at.IsZero() {
+		if found.Waiting, err = r.waiting(ctx, key, of); err != nil {
+			return Registration{}, err
+		}
+	}
+	if w := found.Waiting; w != nil && w.OfferedUntil.After(r.db.Now()) { // the place is counted
+		found.State, found.Reason = StateOf(of.terms, r.db.Now(), reader.Membership, false, 0)
+	}
 	found.Message = settings.Messages[string(found.State)]
 	if !of.terms.IsCancelled && (!at.IsZero() || of.terms.Access == events.AccessAnyone) {
 		found.PlatformURL = of.platformURL
 	}
-	return found
+	return found, nil
 }
 
 // Register registers a member for the event whose page has a slug, if its state is CanRegister
@@ -132,17 +143,23 @@ func (r *Readers) registration(settings events.Settings, of offer, reader Reader
 // returned is durable: there are never more registered than the event has places for. Errors:
 // those of Find.
 func (r *Readers) Register(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
-	return r.register(ctx, site, slug, reader, func(*booking) (bool, error) { return true, nil })
+	return r.register(ctx, site, slug, reader, func(*booking) (permission, error) { return permission{registers: true}, nil })
 }
 
-// register is Register where may says so.
-func (r *Readers) register(ctx context.Context, site, slug string, reader Reader, may func(*booking) (bool, error)) (Registration, error) {
+// permission is what a reader may do.
+type permission struct{ registers, waits bool }
+
+// register is Register, or Wait, where may says so.
+func (r *Readers) register(ctx context.Context, site, slug string, reader Reader, may func(*booking) (permission, error)) (Registration, error) {
 	return r.change(ctx, site, slug, reader, func(b *booking, state messaging.State) error {
-		if state != messaging.CanRegister {
-			return nil
-		}
-		if ok, err := may(b); !ok || err != nil {
+		permitted, err := may(b)
+		switch {
+		case err != nil:
 			return err
+		case state != messaging.CanRegister && permitted.waits:
+			return b.wait(ctx, reader)
+		case state != messaging.CanRegister, !permitted.registers:
+			return nil
 		}
 		if b.of.hasLabels {
 			b.relabel(reader.Email)
@@ -163,6 +180,16 @@ func (r *Readers) Cancel(ctx context.Context, site, slug string, reader Reader) 
 	})
 }
 
+// Registrant finds a member who has registered for an event, or has cancelled. Errors: ErrNoRegistrant, those of the store.
+func (r *Readers) Registrant(ctx context.Context, site, event, member string) (Registrant, error) {
+	return lists{r.seats}.Registrant(ctx, site, event, member)
+}
+
+// CancelByMail is Cancel for a registrant who came by the link of a mail. Errors: those of Cancel.
+func (r *Readers) CancelByMail(ctx context.Context, site, event string, guest Registrant) (Registration, error) {
+	return r.Cancel(ctx, site, event, Reader{Member: guest.Member, Email: guest.Email})
+}
+
 // change has do change a member's registration, of which it gets the state.
 func (r *Readers) change(ctx context.Context, site, slug string, reader Reader, do func(*booking, messaging.State) error) (Registration, error) {
 	if reader.Member == "" {
@@ -177,7 +204,13 @@ func (r *Readers) change(ctx context.Context, site, slug string, reader Reader, 
 		if b.of.terms.Access == "" {
 			return ErrNoRegistration
 		}
-		state, _ := StateOf(b.of.terms, b.now, reader.Membership, !b.at.IsZero(), b.of.taken)
+		taken := b.of.taken
+		if isKept, err := b.isKept(ctx); isKept || err != nil {
+			if taken = 0; err != nil {
+				return err
+			}
+		}
+		state, _ := StateOf(b.of.terms, b.now, reader.Membership, !b.at.IsZero(), taken)
 		return do(b, state)
 	})
 	now := time.Now()
@@ -189,5 +222,5 @@ func (r *Readers) change(ctx context.Context, site, slug string, reader Reader, 
 		return Registration{}, err
 	}
 	r.offers.Put(offerKey{site, slug}, done.of, now)
-	return r.registration(settings, done.of, reader, done.at), nil
+	return r.registration(ctx, settings, done.key, done.of, reader, done.at)
 }

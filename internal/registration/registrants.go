@@ -27,6 +27,8 @@ type Registrant struct {
 	CancelledAt  time.Time // zero while they are registered
 	CancelledBy  string    // the name of the staff who cancelled for them, "" if they did it themselves
 	CheckedInAt  time.Time // zero while they are not checked in, or not registered
+	Language     string    // of the page where they registered, one of messages, "" for the publication's
+	QuietAt      time.Time // when they wanted no more mails that they can do without, zero for never
 }
 
 // registeredAt is zero for a registrant who has cancelled.
@@ -74,7 +76,7 @@ type Tally struct {
 }
 
 const (
-	registrantColumns = `member, email, name, registered_at, added_by, COALESCE(cancelled_at, 0), cancelled_by, COALESCE(checked_in_at, 0), changed`
+	registrantColumns = `member, email, name, registered_at, added_by, COALESCE(cancelled_at, 0), cancelled_by, COALESCE(checked_in_at, 0), language, COALESCE(quiet_at, 0), changed`
 
 	countRegistrants = `SELECT COUNT(*), COUNT(cancelled_at), COUNT(CASE WHEN cancelled_at IS NULL THEN checked_in_at END)
 		FROM registrations WHERE site = $1 AND event = $2`
@@ -205,7 +207,7 @@ func (l lists) registrants(ctx context.Context, q database.Query) (found []Regis
 
 func scanRegistrant(row database.Row) (of Registrant, version int64, err error) {
 	err = row.Scan(&of.Member, &of.Email, &of.Name, database.Time(&of.RegisteredAt), &of.AddedBy,
-		database.Time(&of.CancelledAt), &of.CancelledBy, database.Time(&of.CheckedInAt), &version)
+		database.Time(&of.CancelledAt), &of.CancelledBy, database.Time(&of.CheckedInAt), &of.Language, database.Time(&of.QuietAt), &version)
 	if !of.CancelledAt.IsZero() {
 		of.CheckedInAt = time.Time{}
 	}

@@ -31,7 +31,9 @@ type Service struct {
 // be on db.
 func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, finders FinderHosts, changed Changed, logger *zap.Logger) *Service {
 	seats := newSeats(db, store, queue)
-	queue.Handle((&labels{db, store, hosts, changed, logger}).kind())
+	of := (&labels{db, store, hosts, changed, logger}).kind()
+	queue.Handle(of)
+	queue.Handle(seats.expireOffers(of.Platform))
 	return &Service{
 		Readers: newReaders(seats, feed), Guests: &GuestList{lists{seats}, changed, logger},
 		Forgetter: newForgetter(db, queue, finders, logger), seats: seats,
@@ -39,6 +41,9 @@ func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queu
 }
 
 var _ events.Dependent = (*Service)(nil)
+
+// Tell has those who are registered from now on told so. It is called before the Service is used.
+func (s *Service) Tell(to Notifier) { s.seats.told = to }
 
 // Deleted has the registrants of an event labelled anew who have labels from here.
 func (s *Service) Deleted(ctx context.Context, tx *sql.Tx, site, event string) error {
@@ -60,7 +65,7 @@ func (s *Service) Deleted(ctx context.Context, tx *sql.Tx, site, event string) e
 
 // Removed deletes the registrations for an event.
 func (s *Service) Removed(ctx context.Context, tx *sql.Tx, site, event string) error {
-	for _, text := range []string{removeRegistrations, removeTaken} {
+	for _, text := range []string{removeRegistrations, removeWaiting, removeTaken} {
 		if _, err := tx.ExecContext(ctx, text, site, event); err != nil {
 			return database.Wrap("removing registrations", err)
 		}

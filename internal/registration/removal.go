@@ -20,7 +20,7 @@ func forgetMember(ctx context.Context, db *database.DB, site, member string) err
 }
 
 func forget(ctx context.Context, tx *sql.Tx, site, member string) error {
-	for _, text := range []string{countForgotten, forgetPerson} {
+	for _, text := range []string{countForgotten, countForgottenOffers, forgetWaiting, forgetPerson} {
 		if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
 			return err
 		}

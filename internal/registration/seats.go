@@ -25,6 +25,16 @@ type seats struct {
 	work   *work.Queue
 	places *recent.Cache[placeKey, time.Time] // when a member registered, zero if not
 	writes *semaphore.Weighted
+	told   Notifier // nil for nobody
+}
+
+// Notifier has a member told that they are registered, in the transaction that registers them.
+type Notifier interface {
+	Registered(ctx context.Context, tx *sql.Tx, site, event, member, email string) error
+
+	// MovedUp is for a member who has waited, and Invited for one for whom a place is kept.
+	MovedUp(ctx context.Context, tx *sql.Tx, site, event, member, email string) error
+	Invited(ctx context.Context, tx *sql.Tx, site, event, member, email string) error
 }
 
 type placeKey struct{ site, event, member string }
@@ -46,7 +56,7 @@ func newSeats(db *database.DB, store *events.SQL, queue *work.Queue) *seats {
 	if db.Kind == database.SQLite {
 		most = maxGrouped
 	}
-	return &seats{db, store, queue, recent.New[placeKey, time.Time](maxPlaces, placeTTL), semaphore.NewWeighted(most)}
+	return &seats{db, store, queue, recent.New[placeKey, time.Time](maxPlaces, placeTTL), semaphore.NewWeighted(most), nil}
 }
 
 // booking is one member's registration for an event, in a transaction in which nobody else changes
@@ -59,8 +69,11 @@ type booking struct {
 	now time.Time
 
 	isRelabelled bool
-	did          string // of staff, for the audit log; "" for nothing
-	email        string // for those who see that the labels are pending
+	isSeated     bool
+	wasWaiting   bool     // before they were seated
+	moved        []string // members who waited, and whose place has changed
+	did          string   // of staff, for the audit log; "" for nothing
+	email        string   // for those who see that the labels are pending
 }
 
 // change runs do with the booking of a member for the event that hold finds. What it has done is
@@ -83,22 +96,53 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 		if b.of, err = offerOf(ctx, tx, &e); err != nil {
 			return err
 		}
+		if b.of.waiting > 0 {
+			if err := s.expire(ctx, b); err != nil {
+				return err
+			}
+			if err := s.fill(ctx, b); err != nil {
+				return err
+			}
+		}
 		if b.at, err = readPlace(ctx, tx, b.key); err != nil {
 			return err
 		}
-		if err := do(b); err != nil || !b.isRelabelled {
+		if err := do(b); err != nil {
 			return err
 		}
-		return enqueueLabels(ctx, tx, s.work, site, member, b.email)
+		if err := s.enqueue(ctx, b); err != nil {
+			return err
+		}
+		return s.fill(ctx, b)
 	})
 	if err != nil {
 		return b, database.Wrap("changing a registration", err)
 	}
-	if b.isRelabelled {
+	if b.isRelabelled || b.isSeated || len(b.moved) > 0 {
 		s.work.Wake(site)
+	}
+	for _, member := range b.moved {
+		s.places.Forget(placeKey{site, b.key.event, member})
 	}
 	s.places.Put(b.key, b.at, time.Now())
 	return b, nil
+}
+
+// enqueue has done later what follows from a change.
+func (s *seats) enqueue(ctx context.Context, b *booking) error {
+	if b.isSeated && s.told != nil && !isWalkIn(b.key.member) {
+		tell := s.told.Registered
+		if b.wasWaiting {
+			tell = s.told.MovedUp
+		}
+		if err := tell(ctx, b.tx, b.key.site, b.key.event, b.key.member, b.email); err != nil {
+			return err
+		}
+	}
+	if !b.isRelabelled {
+		return nil
+	}
+	return enqueueLabels(ctx, b.tx, s.work, b.key.site, b.key.member, b.email)
 }
 
 // relabel has the member labelled as the registrations say. A walk-in is none.
@@ -110,8 +154,8 @@ func (b *booking) seat(ctx context.Context, most int, who Reader, by string) err
 	if err := b.take(ctx, most); err != nil {
 		return err
 	}
-	b.at = b.now
-	return only(exec(ctx, b.tx, register, b.key.site, b.key.event, who.Member, who.Email, who.Name, database.Searchable(who.Email+" "+who.Name), b.now.UnixMilli(), by))
+	b.at, b.isSeated, b.email = b.now, true, who.Email
+	return only(exec(ctx, b.tx, register, b.key.site, b.key.event, who.Member, who.Email, who.Name, database.Searchable(who.Email+" "+who.Name), b.now.UnixMilli(), by, who.Language))
 }
 
 // seatAgain takes back that a registration was cancelled, unless most are registered. Errors:
@@ -123,8 +167,16 @@ func (b *booking) seatAgain(ctx context.Context, most int) error {
 	return only(exec(ctx, b.tx, restore, b.key.site, b.key.event, b.key.member))
 }
 
-// take counts one more, unless most are registered, 0 for any number. Errors: errFull.
+// take counts one more, unless most are registered, 0 for any number. Who waits does so no longer. A place that was kept for them is
+// theirs. Errors: errFull.
 func (b *booking) take(ctx context.Context, most int) error {
+	_, hadOffer, err := b.leave(ctx)
+	if err != nil {
+		return err
+	}
+	if hadOffer {
+		return only(exec(ctx, b.tx, countChange, b.key.site, b.key.event))
+	}
 	isTaken, err := exec(ctx, b.tx, takePlace, b.key.site, b.key.event, most)
 	if err == nil && !isTaken {
 		err = errFull
@@ -190,6 +242,7 @@ type offer struct {
 	terms       events.Terms
 	platformURL string
 	taken       int
+	waiting     int  // how many wait for a place
 	hasLabels   bool // for those who register
 }
 
@@ -200,7 +253,7 @@ type querier interface {
 
 func offerOf(ctx context.Context, from querier, e *events.Event) (offer, error) {
 	of := offer{event: e.ID, page: strings.Clone(e.Post.URL), terms: e.Terms(), platformURL: strings.Clone(e.Text("platform_url")), hasLabels: len(e.RegistrantLabels()) > 0}
-	err := from.QueryRowContext(ctx, findTaken, e.Site, e.ID).Scan(&of.taken)
+	err := from.QueryRowContext(ctx, findCounts, e.Site, e.ID).Scan(&of.taken, &of.waiting)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -217,16 +270,16 @@ func readPlace(ctx context.Context, from querier, key placeKey) (at time.Time, e
 }
 
 const (
-	findTaken = `SELECT taken FROM registrations_taken WHERE site = $1 AND event = $2`
-	findPlace = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
+	findCounts = `SELECT taken, (` + countWaiting + `) FROM registrations_taken WHERE site = $1 AND event = $2`
+	findPlace  = `SELECT registered_at FROM registrations WHERE site = $1 AND event = $2 AND member = $3 AND cancelled_at IS NULL`
 
 	// listVersion is that of an event's list, after the statement that counted a change.
 	listVersion = `(SELECT version FROM registrations_taken WHERE site = $1 AND event = $2)`
 
-	register = `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by, changed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, ` + listVersion + `)
+	register = `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by, language, changed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, ` + listVersion + `)
 		ON CONFLICT (site, event, member) DO UPDATE SET email = excluded.email, name = excluded.name, search = excluded.search,
-			registered_at = excluded.registered_at, added_by = excluded.added_by, cancelled_at = NULL, cancelled_by = '',
+			registered_at = excluded.registered_at, added_by = excluded.added_by, language = excluded.language, quiet_at = NULL, cancelled_at = NULL, cancelled_by = '',
 			checked_in_at = NULL, check_changed_at = 0, changed = excluded.changed
 		WHERE registrations.cancelled_at IS NOT NULL`
 	takePlace = `INSERT INTO registrations_taken (site, event, taken) VALUES ($1, $2, 1)

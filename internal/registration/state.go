@@ -27,6 +27,7 @@ type Reader struct {
 	Email, Name string
 	Membership  Membership
 	Since       time.Time // when they became a member
+	Language    string    // of the page where they are, one of messages, "" for the publication's
 }
 
 // StateOf tries the states in the order of docs/registration.md#states, and the first that fits

@@ -95,3 +95,11 @@ func wordsIn[T any](of map[string]T, language string) T {
 // NeedsScript tells a reader without JavaScript how to register, in a language that [Language] has
 // named.
 func NeedsScript(language string) string { return phrasesOf[language].needsScript }
+
+// Direction is how a language is written, ltr or rtl.
+func Direction(language string) string {
+	if language == "ar" || language == "he" {
+		return "rtl"
+	}
+	return "ltr"
+}

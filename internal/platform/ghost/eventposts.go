@@ -232,6 +232,12 @@ var timeZone = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,99}$`)
 // language is how language tags look (RFC 5646, section 2.1).
 var language = regexp.MustCompile(`^[A-Za-z0-9]{1,8}([-_][A-Za-z0-9]{1,8}){0,3}$`)
 
+// webAddress is how the address of an icon looks, and colour that of a publication.
+var (
+	webAddress = regexp.MustCompile(`^https?://[^\s"'<>]+$`)
+	colour     = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+)
+
 // filled is how a title looks.
 var filled = regexp.MustCompile(`\S`)
 
@@ -254,6 +260,8 @@ func (c *eventClient) Publication(ctx context.Context) (platform.Publication, er
 		Title:    atMost(first(response.Settings, filled, "title"), maxName),
 		Language: first(response.Settings, language, "locale", "lang"),
 		TimeZone: first(response.Settings, timeZone, "timezone"),
+		Icon:     atMost(first(response.Settings, webAddress, "icon"), maxAddress),
+		Accent:   first(response.Settings, colour, "accent_color"),
 	}
 	if address := publicURL(site); address != nil && len(address.String()) <= maxAddress {
 		p.URL = address.String()

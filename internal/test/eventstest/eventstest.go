@@ -11,7 +11,6 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
-	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
 // Fill keeps published events of a site: event-0, event-1 and so on, an hour apart from the
@@ -58,7 +57,7 @@ func Publish(ctx context.Context, db *database.DB, e events.Event) error {
 	}
 	e.Status, e.Revision, e.Post.Status = events.Published, 1, platform.Published
 	e.CreatedAt = db.Now().UTC().Truncate(time.Millisecond)
-	e.UpdatedAt, e.Shape.Fields = e.CreatedAt, manifest.StandardFields()
+	e.UpdatedAt, e.Shape.Fields = e.CreatedAt, events.EditorKeys()
 	if err := store.Insert(ctx, e, events.Editor{}); err != nil {
 		return err
 	}

@@ -1,0 +1,113 @@
+package mails
+
+import (
+	_ "embed"
+	"html/template"
+	"strings"
+
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
+	"github.com/lychgate/caddy-lychgate/internal/platform"
+)
+
+// This file writes mails, as plain text and as HTML that looks like the mails of Ghost.
+
+// letter is what a mail says.
+type letter struct {
+	Kind        string
+	Language    string // one of messages
+	Publication platform.Publication
+	Event       events.Mailed
+	Until       string // when an offer ends, of Invitation
+	Before      string // when and where the event was, of Moved
+	Cancel      string // the URL of the page on which one cancels, "" for none
+}
+
+//go:embed letter.html
+var letterHTML string
+
+var letterTemplate = template.Must(template.New("letter").Parse(letterHTML))
+
+// defaultAccent is Ghost's own colour.
+const defaultAccent = "#15171A"
+
+// shownLetter is a letter with its words.
+type shownLetter struct {
+	letter
+	Words   messaging.MailWords
+	Labels  messaging.Labels
+	Dir     string // of the language
+	Accent  string
+	Subject string
+	Lead    string
+	Was     string
+	Why     string // the reader gets this mail
+}
+
+// message writes a mail without its recipient.
+func (l letter) message() mail.Message {
+	s := shownLetter{letter: l, Words: messaging.MailWordsIn(l.Language), Labels: messaging.LabelsOf(l.Language), Dir: messaging.Direction(l.Language), Accent: l.Publication.Accent}
+	s.Why = s.Words.WhyRegistered
+	if s.Accent == "" {
+		s.Accent = defaultAccent
+	}
+	subject := ""
+	switch l.Kind {
+	case Confirmation:
+		subject, s.Lead = s.Words.Confirmed, messaging.Message(l.Language, messaging.Registered, "")
+	case Moved:
+		subject, s.Lead, s.Was = s.Words.Moved, s.Words.MovedLead, fill(s.Labels.Moved, l.Before)
+	case Cancelled:
+		subject, s.Lead = s.Words.Cancelled, messaging.Message(l.Language, messaging.RegistrationClosed, messaging.IsCancelled)
+	case Place:
+		subject, s.Lead = s.Words.PlaceFree, s.Words.PlaceFreeLead
+	case Invitation:
+		subject, s.Lead, s.Why = s.Words.Invited, fill(s.Words.InvitedLead, l.Until), s.Words.WhyWaiting
+	case Reminder:
+		subject, s.Lead = s.Words.Reminder, messaging.Message(l.Language, messaging.Registered, "")
+	}
+	s.Subject = fill(subject, l.Event.Name)
+	var page strings.Builder
+	if err := letterTemplate.Execute(&page, s); err != nil {
+		panic(err) // strings always have the fields that the template names
+	}
+	return mail.Message{Subject: s.Subject, Text: s.text(), HTML: page.String(), Language: l.Language}
+}
+
+// fill puts a text where words have their *.
+func fill(words, text string) string { return strings.Replace(words, "*", text, 1) }
+
+// text is the mail for readers of plain text.
+func (s shownLetter) text() string {
+	var b strings.Builder
+	add := func(lines ...string) {
+		isAny := false
+		for _, line := range lines {
+			if line != "" {
+				b.WriteString(line + "\n")
+				isAny = true
+			}
+		}
+		if isAny {
+			b.WriteByte('\n')
+		}
+	}
+	labelled := func(label, text string) string {
+		if text == "" {
+			return ""
+		}
+		return label + ": " + text
+	}
+	add(s.Publication.Title)
+	add(s.Event.Name)
+	add(s.Lead)
+	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, s.Event.Where), s.Was)
+	add(labelled(s.Words.Online, s.Event.Link))
+	add(labelled(s.Words.ViewEvent, s.Event.Page))
+	if s.Cancel != "" {
+		add(s.Words.CancelHint, labelled(s.Labels.Cancel, s.Cancel))
+	}
+	add("-- ", s.Why, s.Publication.URL)
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}

@@ -1,0 +1,301 @@
+package mails
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
+	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/work"
+)
+
+// This file decides what a registrant is to be told, and sends it.
+
+// What a task is about.
+const (
+	confirm = "confirm" // a registration
+	change  = "change"  // of the event, since they were last told
+	remind  = "remind"  // of an event that is soon
+	moveUp  = "moveup"  // from the waiting list
+	invite  = "invite"  // from the waiting list
+)
+
+// Kinds of mails, which are also the beginning of their reasons, and labels of metrics.
+const (
+	Confirmation = "confirmation"
+	Moved        = "moved"
+	Cancelled    = "cancelled"
+	Reminder     = "reminder"
+	Place        = "place"      // from the waiting list
+	Invitation   = "invitation" // to take such a place
+)
+
+// toldCancelled is what a mail said of an event that was cancelled.
+const toldCancelled = "cancelled"
+
+// taskOf is the key of a task.
+func taskOf(what, event, member string) string { return what + "." + event + "." + member }
+
+// kindOf is what a registrant is to be sent now, "" for nothing.
+func kindOf(what string, e *events.Event, r told, now time.Time) string {
+	terms := e.Terms()
+	switch isCancelled := e.Status == events.Cancelled; {
+	case !e.IsPublic() || terms.IsOver(now):
+	case what == confirm && !isCancelled:
+		return Confirmation
+	case what == moveUp && !isCancelled:
+		return Place
+	case what == invite && !isCancelled && now.Before(r.offeredUntil):
+		return Invitation
+	case what == change && isCancelled && r.last != toldCancelled:
+		return Cancelled
+	case isCancelled:
+	case what == change && r.last == toldCancelled: // it takes place after all
+		return Confirmation
+	case what == change && before(e, r) != e.Schedule():
+		return Moved
+	case what == remind && !r.isQuiet:
+		start := e.When().Start
+		if !start.IsZero() && !now.Before(start.Add(-dayBefore)) && now.Before(start) && now.Sub(r.registeredAt) >= freshTime {
+			return Reminder
+		}
+	}
+	return ""
+}
+
+// before is when and where the event is as far as a registrant knows.
+func before(e *events.Event, r told) events.Schedule {
+	if was, ok := events.ScheduleOf(r.last); ok {
+		return was
+	}
+	if was := e.Terms().MovedFrom(r.registeredAt); was != nil {
+		return *was
+	}
+	return e.Schedule()
+}
+
+// reasonOf tells apart the mails of a kind.
+func reasonOf(kind string, e *events.Event, r told) string {
+	switch {
+	case kind == Confirmation && r.last != toldCancelled:
+		return kind + " " + strconv.FormatInt(r.registeredAt.UnixMilli(), 10)
+	case kind == Place:
+		return kind + " " + strconv.FormatInt(r.registeredAt.UnixMilli(), 10)
+	case kind == Invitation:
+		return kind + " " + strconv.FormatInt(r.offeredUntil.UnixMilli(), 10)
+	case kind == Reminder:
+		return kind + " " + strconv.FormatInt(e.When().Start.UnixMilli(), 10)
+	}
+	return kind + " " + strconv.FormatInt(e.Revision, 10)
+}
+
+// do sends a registrant what they are to be told.
+func (s *Service) do(ctx context.Context, t work.Task) work.Result {
+	again := func(reason string, err error) work.Result {
+		if err != nil {
+			s.Logger.Warn("cannot send a mail yet; retrying", zap.String("site", t.Site), zap.Error(err))
+		}
+		return work.Result{Outcome: work.Again, Reason: reason, IsUnasked: true}
+	}
+	what, rest, _ := strings.Cut(t.Key, ".")
+	event, member, _ := strings.Cut(rest, ".")
+	server := s.Server(t.Site)
+	if server == nil {
+		return again("the site sends no mails any more", nil)
+	}
+	e, err := events.Find(ctx, s.Events, t.Site, event)
+	if err != nil && !errors.Is(err, events.ErrNotFound) {
+		return again(storeAway, err)
+	}
+	find := s.registrant
+	if what == invite {
+		find = s.waiter
+	}
+	r, guest, isThere, err := find(ctx, t.Site, event, member)
+	if err != nil {
+		return again(storeAway, err)
+	}
+	kind := ""
+	if isThere {
+		kind = kindOf(what, &e, r, s.Now())
+	}
+	if kind == "" {
+		return work.Result{Outcome: work.Done}
+	}
+	reason := reasonOf(kind, &e, r)
+	switch may, err := s.may(ctx, t.Site, event, member, reason); {
+	case err != nil:
+		return again(storeAway, err)
+	case may == isDone:
+		return work.Result{Outcome: work.Done}
+	case may == isTooMuch:
+		return work.Result{Outcome: work.Done, Settle: s.note(t.Site, event, member, reason, "", tooManyToOne)}
+	case may == isTooFast:
+		return again("the site has sent as many mails as it may for now", nil)
+	}
+	m, err := s.write(ctx, server, kind, &e, r, guest)
+	if err != nil {
+		return again(err.Error(), nil)
+	}
+	m.ID = strings.ToLower(strings.ReplaceAll(reason, " ", ".")) + "." + event + "." + member
+	err = server.Send(ctx, m)
+	refusal, isRefused := errors.AsType[*mail.Refusal](err)
+	switch {
+	case err != nil && !isRefused:
+		s.Sent(t.Site, kind, "failed")
+		s.Logger.Warn("cannot send a mail yet; retrying", zap.String("site", t.Site), zap.Error(err))
+		_, isDeferred := errors.AsType[*mail.Deferral](err)
+		return work.Result{Outcome: work.Again, Reason: clip.Text(err.Error(), maxReason), IsUnanswered: !isDeferred}
+	case isRefused:
+		s.Sent(t.Site, kind, "refused")
+		return work.Result{Settle: s.note(t.Site, event, member, reason, "", strconv.Itoa(refusal.Code)+" "+refusal.Text)}
+	}
+	s.Sent(t.Site, kind, "sent")
+	said := e.Schedule().AsText()
+	switch kind {
+	case Cancelled:
+		said = toldCancelled
+	case Invitation:
+		said = ""
+	}
+	return work.Result{Settle: s.note(t.Site, event, member, reason, said, "")}
+}
+
+const (
+	storeAway = "the store does not respond"
+
+	// tooManyToOne is noted of a mail that a registrant does not get.
+	tooManyToOne = "They were sent as many mails today as one registrant may get."
+
+	maxReason = 300 // code points
+)
+
+// registrant finds a registrant who is to be told something. isThere is false for one who has cancelled.
+func (s *Service) registrant(ctx context.Context, site, event, member string) (r told, guest registration.Registrant, isThere bool, err error) {
+	r, err = scanTold(s.DB.Read.QueryRowContext(ctx, findTold, site, event, member))
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, guest, false, nil
+	}
+	if err == nil {
+		guest, err = s.Guests.Registrant(ctx, site, event, member)
+	}
+	return r, guest, err == nil, database.Wrap("finding whom to send a mail", err)
+}
+
+// waiter is registrant for somebody who waits for a place.
+func (s *Service) waiter(ctx context.Context, site, event, member string) (r told, guest registration.Registrant, isThere bool, err error) {
+	w, err := s.Guests.Waiter(ctx, site, event, member)
+	if errors.Is(err, registration.ErrNotWaiting) {
+		return r, guest, false, nil
+	}
+	guest = registration.Registrant{Member: member, Email: w.Email, Name: w.Name, Language: w.Language}
+	return told{member: member, email: w.Email, offeredUntil: w.OfferedUntil}, guest, err == nil, err
+}
+
+// permission is whether a mail may be sent.
+type permission int
+
+const (
+	isAllowed permission = iota
+	isDone               // the registrant got it
+	isTooFast            // for the site
+	isTooMuch            // for the registrant
+)
+
+const (
+	findMail = `SELECT (SELECT COUNT(*) FROM mails WHERE site = $1 AND event = $2 AND member = $3 AND reason = $4),
+		(SELECT COUNT(*) FROM mails WHERE site = $1 AND member = $3 AND sent_at > $6),
+		(SELECT COUNT(*) FROM mails WHERE site = $1 AND sent_at > $5), (SELECT COUNT(*) FROM mails WHERE site = $1 AND sent_at > $6)`
+
+	noteMail = `INSERT INTO mails (site, event, member, reason, sent_at, told, refusal) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (site, event, member, reason) DO NOTHING`
+)
+
+// may counts the mails of all edges.
+func (s *Service) may(ctx context.Context, site, event, member, reason string) (permission, error) {
+	var same, ofMember, minute, day int
+	now := s.Now()
+	err := s.DB.Read.QueryRowContext(ctx, findMail, site, event, member, reason, now.Add(-time.Minute).UnixMilli(), now.Add(-24*time.Hour).UnixMilli()).Scan(&same, &ofMember, &minute, &day)
+	switch {
+	case err != nil:
+		return isTooFast, database.Wrap("counting mails", err)
+	case same > 0:
+		return isDone, nil
+	case ofMember >= maxOfMember:
+		return isTooMuch, nil
+	case minute >= maxMinute || day >= maxDay:
+		return isTooFast, nil
+	}
+	return isAllowed, nil
+}
+
+// note notes what became of a mail, in the transaction that ends its work.
+func (s *Service) note(site, event, member, reason, said, refusal string) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, noteMail, site, event, member, reason, s.Now().UnixMilli(), said, refusal)
+		return err
+	}
+}
+
+// errNotKnown are reasons for which a mail cannot be written yet.
+var (
+	errUnknown = errors.New("the platform has not said yet what the publication is called")
+	errNoKey   = errors.New("the platform's key is not known")
+)
+
+// write writes a mail. Errors: errUnknown, errNoKey, or why there is no calendar file.
+func (s *Service) write(ctx context.Context, server *mail.Server, kind string, e *events.Event, r told, guest registration.Registrant) (mail.Message, error) {
+	of, isKnown := s.Publication(ctx, e.Site)
+	key := s.LinkKey(e.Site)
+	switch {
+	case !isKnown:
+		return mail.Message{}, errUnknown
+	case key == nil:
+		return mail.Message{}, errNoKey
+	}
+	language := guest.Language
+	if _, ok := messaging.Language(language); !ok {
+		language, ok = messaging.Language(of.Language)
+		if !ok {
+			language = messaging.DefaultLanguage
+		}
+	}
+	l := letter{Kind: kind, Language: language, Publication: of.Publication, Event: e.Mailed(language)}
+	if kind == Moved {
+		l.Before = e.ScheduleText(language, before(e, r))
+	}
+	token := "token=" + registration.MailToken(key, e.ID, r.member)
+	switch kind {
+	case Cancelled:
+	case Invitation:
+		l.Until = e.MomentText(language, r.offeredUntil)
+	default:
+		l.Cancel = of.Address(e.ID, CancelPage, token)
+	}
+	m := l.message()
+	if kind == Reminder {
+		m.Unsubscribe, m.OneClick = of.Address(e.ID, StopPage, token), true
+	}
+	m.To, m.ToName = guest.Email, guest.Name
+	var err error
+	if kind != Reminder && kind != Invitation {
+		m.Calendar, m.Method, err = e.MailedCalendar(server.From())
+	}
+	return m, err
+}
+
+// These are pages for registrants, behind an event's address.
+const (
+	CancelPage = "cancel"
+	StopPage   = "mails"
+)

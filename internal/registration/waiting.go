@@ -1,0 +1,318 @@
+package registration
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
+	"github.com/lychgate/caddy-lychgate/internal/work"
+)
+
+// This file is the list of those who wait for a place (docs/registration.md#waiting-list). Each change of an event's registrations
+// gives the places that are free to who waits, in its own transaction, before and after what it does: so nobody is passed over.
+
+const (
+	// maxWaiting bounds the list of an event, some 500 bytes each.
+	maxWaiting = 5000
+
+	// offerTime is how long a place is kept for who is invited to take it.
+	offerTime = 24 * time.Hour
+
+	// offers is the kind of check that ends offers which nobody took. Its keys are events' IDs.
+	offers = "waiting_offers"
+
+	offersTimeout = 30 * time.Second
+)
+
+// ErrManyWait means that nobody can join a waiting list any more.
+var ErrManyWait = errcode.New(errcode.Conflict, "the waiting list is full", "The waiting list is full.")
+
+// ErrNotWaiting means that a member does not wait for a place.
+var ErrNotWaiting = errcode.New(errcode.NotFound, "the member does not wait", "This guest is not on the waiting list.")
+
+// Waiting is how a reader waits for a place.
+type Waiting struct {
+	Since        time.Time // zero for a reader who does not wait
+	Ahead        int       // how many wait before them, or all for a reader who does not wait
+	OfferedUntil time.Time // a place is kept for them until then, zero for none
+}
+
+// Waiter is somebody who waits, as staff see them.
+type Waiter struct {
+	Member, Email, Name string
+	Since, OfferedUntil time.Time
+	Language            string // of the page where they joined, one of messages, "" for the publication's
+}
+
+const (
+	countWaiting = `SELECT COUNT(*) FROM registrations_waiting WHERE site = $1 AND event = $2`
+
+	// findWaiting counts those who have no place kept for them and came before.
+	findWaiting = `SELECT since, COALESCE(offered_until, 0), (SELECT COUNT(*) FROM registrations_waiting o WHERE o.site = w.site AND o.event = w.event
+			AND o.offered_until IS NULL AND (o.since, o.member) < (w.since, w.member)) FROM registrations_waiting w WHERE site = $1 AND event = $2 AND member = $3`
+
+	joinWaiting = `INSERT INTO registrations_waiting (site, event, member, email, name, language, since) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (site, event, member) DO NOTHING`
+	leaveWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3 RETURNING COALESCE(offered_until, 0)`
+
+	waiterColumns = `SELECT member, email, name, since, COALESCE(offered_until, 0), language FROM registrations_waiting WHERE site = $1 AND event = $2`
+	firstWaiting  = waiterColumns + ` AND offered_until IS NULL ORDER BY since, member LIMIT 1`
+	findWaiter    = waiterColumns + ` AND member = $3`
+	listWaiting   = waiterColumns + ` ORDER BY since, member LIMIT $3`
+
+	findOffer   = `SELECT COALESCE(offered_until, 0) FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3`
+	offerPlace  = `UPDATE registrations_waiting SET offered_until = $4 WHERE site = $1 AND event = $2 AND member = $3`
+	listExpired = `SELECT member FROM registrations_waiting WHERE site = $1 AND event = $2 AND offered_until <= $3`
+	nextExpiry  = `SELECT COALESCE(MIN(offered_until), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
+
+	removeWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND event = $2`
+
+	// Places that are kept for a member who is forgotten are free again with the next change.
+	countForgottenOffers = `UPDATE registrations_taken SET taken = taken - 1, version = version + 1
+		WHERE site = $1 AND event IN (SELECT event FROM registrations_waiting WHERE site = $1 AND member = $2 AND offered_until IS NOT NULL)`
+	forgetWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND member = $2`
+)
+
+func scanWaiter(row database.Row) (w Waiter, err error) {
+	err = row.Scan(&w.Member, &w.Email, &w.Name, database.Time(&w.Since), database.Time(&w.OfferedUntil), &w.Language)
+	return w, err
+}
+
+// fill gives free places to those who wait, in their order: the place itself, or an offer of it.
+func (s *seats) fill(ctx context.Context, b *booking) error {
+	for b.of.waiting > 0 && b.of.terms.MovesUp(b.now) && (b.of.terms.Most == 0 || b.of.taken < b.of.terms.Most) {
+		next, err := scanWaiter(b.tx.QueryRowContext(ctx, firstWaiting, b.key.site, b.key.event))
+		if errors.Is(err, sql.ErrNoRows) { // the others have offers
+			return nil
+		}
+		if err != nil {
+			return database.Wrap("finding who waits first", err)
+		}
+		give := s.giveTo
+		if b.of.terms.Waiting == events.WaitingInvites && b.of.terms.Most > 0 {
+			give = s.offerTo
+		}
+		if err := give(ctx, b, next); err != nil {
+			return err
+		}
+		b.moved = append(b.moved, next.Member)
+	}
+	return nil
+}
+
+// giveTo registers somebody who waits.
+func (s *seats) giveTo(ctx context.Context, b *booking, next Waiter) error {
+	theirs := &booking{tx: b.tx, key: placeKey{b.key.site, b.key.event, next.Member}, of: b.of, now: b.now, wasWaiting: true}
+	if b.of.hasLabels {
+		theirs.relabel(next.Email)
+	}
+	err := theirs.seat(ctx, 0, Reader{Member: next.Member, Email: next.Email, Name: next.Name, Language: next.Language}, "")
+	if err == nil {
+		err = s.enqueue(ctx, theirs)
+	}
+	b.of = theirs.of
+	return err
+}
+
+// offerTo keeps a place for somebody who waits.
+func (s *seats) offerTo(ctx context.Context, b *booking, next Waiter) error {
+	until := b.now.Add(offerTime)
+	if last := b.of.terms.LastMoment(); !last.IsZero() && until.After(last) {
+		until = last
+	}
+	if _, err := exec(ctx, b.tx, offerPlace, b.key.site, b.key.event, next.Member, until.UnixMilli()); err != nil {
+		return err
+	}
+	if err := only(exec(ctx, b.tx, takePlace, b.key.site, b.key.event, 0)); err != nil {
+		return err
+	}
+	b.of.taken++
+	if err := s.work.PlanIn(ctx, b.tx, b.key.site, offers, b.key.event, until); err != nil {
+		return err
+	}
+	if s.told == nil {
+		return nil
+	}
+	return s.told.Invited(ctx, b.tx, b.key.site, b.key.event, next.Member, next.Email)
+}
+
+// leave takes a member off the list, and reports whether a place was kept for them, which stays counted as taken.
+func (b *booking) leave(ctx context.Context) (wasThere, hadOffer bool, err error) {
+	if b.of.waiting == 0 {
+		return false, false, nil
+	}
+	var until int64
+	err = b.tx.QueryRowContext(ctx, leaveWaiting, b.key.site, b.key.event, b.key.member).Scan(&until)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, false, nil
+	}
+	b.of.waiting--
+	return err == nil, until > 0, database.Wrap("leaving a waiting list", err)
+}
+
+// isKept reports whether a place is kept for the member.
+func (b *booking) isKept(ctx context.Context) (bool, error) {
+	if b.of.waiting == 0 {
+		return false, nil
+	}
+	var until int64
+	err := b.tx.QueryRowContext(ctx, findOffer, b.key.site, b.key.event, b.key.member).Scan(&until)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return until > b.now.UnixMilli(), database.Wrap("finding an offer", err)
+}
+
+// expire ends the offers that nobody took in time.
+func (s *seats) expire(ctx context.Context, b *booking) error {
+	members, err := database.List(ctx, b.tx, database.Text, listExpired, b.key.site, b.key.event, b.now.UnixMilli())
+	if err != nil {
+		return database.Wrap("finding offers that are over", err)
+	}
+	for _, member := range members {
+		if err := s.quit(ctx, b, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quit takes a member off the list, and frees the place that was kept for them.
+func (s *seats) quit(ctx context.Context, b *booking, member string) error {
+	theirs := &booking{tx: b.tx, key: placeKey{b.key.site, b.key.event, member}, of: b.of}
+	wasThere, hadOffer, err := theirs.leave(ctx)
+	if err != nil || !wasThere {
+		return err
+	}
+	change := countChange
+	if hadOffer {
+		change = leavePlace
+		theirs.of.taken--
+	}
+	b.of, b.moved = theirs.of, append(b.moved, member)
+	return only(exec(ctx, b.tx, change, b.key.site, b.key.event))
+}
+
+// Wait registers a reader if there is a place, or else puts them on the waiting list, if the event has one and its access admits them.
+// One who waits stays where they are. Errors: those of Find, ErrManyWait.
+func (r *Readers) Wait(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
+	return r.register(ctx, site, slug, reader, func(*booking) (permission, error) { return permission{true, true}, nil })
+}
+
+// wait puts a reader on the waiting list, if there is one and the event's access admits them. Errors: ErrManyWait.
+func (b *booking) wait(ctx context.Context, who Reader) error {
+	if admitted, _ := StateOf(b.of.terms, b.now, who.Membership, !b.at.IsZero(), 0); admitted != messaging.CanRegister || !b.of.terms.MovesUp(b.now) {
+		return nil
+	}
+	if b.of.waiting >= maxWaiting {
+		return ErrManyWait
+	}
+	isNew, err := exec(ctx, b.tx, joinWaiting, b.key.site, b.key.event, who.Member, who.Email, who.Name, who.Language, b.now.UnixMilli())
+	if !isNew || err != nil {
+		return err
+	}
+	b.of.waiting++
+	return only(exec(ctx, b.tx, countChange, b.key.site, b.key.event))
+}
+
+// Leave takes a reader off the waiting list. It is no error if they are not on it. Errors: those of Find.
+func (r *Readers) Leave(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
+	return r.change(ctx, site, slug, reader, func(b *booking, _ messaging.State) error { return r.quit(ctx, b, reader.Member) })
+}
+
+// waiting is how a member waits, nil if there is no list, and they are on none.
+func (r *Readers) waiting(ctx context.Context, key placeKey, of offer) (*Waiting, error) {
+	w := &Waiting{Ahead: of.waiting}
+	if of.waiting > 0 && key.member != "" {
+		err := r.feed.Read(ctx, func(ctx context.Context) error {
+			return r.db.Read.QueryRowContext(ctx, findWaiting, key.site, of.event, key.member).Scan(database.Time(&w.Since), database.Time(&w.OfferedUntil), &w.Ahead)
+		})
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, database.Wrap("finding who waits", err)
+		}
+		if err == nil {
+			return w, nil
+		}
+	}
+	if !of.terms.MovesUp(r.db.Now()) || of.terms.Most == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return w, nil
+}
+
+// WaitingList lists who waits for a place at an event, in their order. Errors: events.ErrNotFound, those of the store.
+func (l lists) WaitingList(ctx context.Context, site, event string) ([]Waiter, error) {
+	if _, err := events.Find(ctx, l.events, site, event); err != nil {
+		return nil, err
+	}
+	list, err := database.List(ctx, l.db.Read, scanWaiter, listWaiting, site, event, maxWaiting)
+	return list, database.Wrap("listing who waits", err)
+}
+
+// Waiter finds somebody who waits. Errors: ErrNotWaiting, those of the store.
+func (l lists) Waiter(ctx context.Context, site, event, member string) (Waiter, error) {
+	w, err := scanWaiter(l.db.Read.QueryRowContext(ctx, findWaiter, site, event, member))
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, ErrNotWaiting
+	}
+	return w, database.Wrap("finding who waits", err)
+}
+
+// MoveUp registers somebody who waits, whoever is ahead of them. Errors: ErrNotWaiting, and those of Restore.
+func (g *GuestList) MoveUp(ctx context.Context, site, event, member, by string, isOverLimit bool) (Registrant, error) {
+	w, err := g.Waiter(ctx, site, event, member)
+	if err != nil {
+		return Registrant{}, err
+	}
+	got, _, err := g.seat(ctx, site, event, member, isOverLimit, func(b *booking, most int) error {
+		b.wasWaiting = true
+		return b.seat(ctx, most, Reader{Member: w.Member, Email: w.Email, Name: w.Name, Language: w.Language}, by)
+	})
+	return got, err
+}
+
+// RemoveWaiting takes somebody off the waiting list. Errors: ErrNotWaiting, events.ErrNotFound, those of the store.
+func (g *GuestList) RemoveWaiting(ctx context.Context, site, event, member string) error {
+	hold := func(tx *sql.Tx) (events.Event, error) { return g.events.Hold(ctx, tx, site, event) }
+	_, err := g.seats.change(ctx, hold, site, member, func(b *booking) error {
+		before := b.of.waiting
+		err := g.quit(ctx, b, member)
+		if err == nil && b.of.waiting == before {
+			err = ErrNotWaiting
+		}
+		return err
+	})
+	return err
+}
+
+// Changed gives the places that a change of an event has freed to who waits, in its transaction, which holds the event.
+func (s *Service) Changed(ctx context.Context, tx *sql.Tx, e *events.Event) error {
+	of, err := offerOf(ctx, tx, e)
+	if err != nil || of.waiting == 0 {
+		return err
+	}
+	return s.seats.fill(ctx, &booking{tx: tx, key: placeKey{e.Site, e.ID, ""}, of: of, now: s.seats.db.Now()})
+}
+
+// expireOffers is the kind of work that ends offers.
+func (s *seats) expireOffers(served func(site string) any) work.Kind {
+	return work.Kind{Name: offers, Platform: served, IsCheck: true, Most: 4, Timeout: offersTimeout, Do: func(ctx context.Context, t work.Task) work.Result {
+		var next time.Time
+		hold := func(tx *sql.Tx) (events.Event, error) { return s.events.Hold(ctx, tx, t.Site, t.Key) }
+		_, err := s.change(ctx, hold, t.Site, "", func(b *booking) error {
+			return database.Wrap("finding the next offer", b.tx.QueryRowContext(ctx, nextExpiry, t.Site, t.Key).Scan(database.Time(&next)))
+		})
+		switch {
+		case errors.Is(err, events.ErrNotFound), err == nil && next.IsZero():
+			return work.Result{Outcome: work.Done, IsUnasked: true}
+		case err != nil:
+			return work.Result{Outcome: work.Again, Reason: "the store does not respond", IsUnasked: true}
+		}
+		return work.Result{Outcome: work.Later, At: next, IsUnasked: true}
+	}}
+}
