@@ -208,6 +208,34 @@ func TestRegistrantsAreTold(t *testing.T) {
 	})
 }
 
+// Who registered before the site sent mails is not told of moves of long ago, once anything else of the event changes.
+func TestOldMovesAreNotTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		ago  time.Duration
+		want []string
+	}{
+		"a day ago": {24 * time.Hour, []string{"jane1@example.com: Changed: Party"}},
+		"long ago":  {moveTime + time.Hour, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, dbtest.SQLite(t), 30*24*time.Hour, nil)
+			b.register(1)
+			b.pass(0)
+			b.got()
+			for _, statement := range []string{`DELETE FROM mails`, `UPDATE registrations SET registered_at = 1`} {
+				_, err := b.db.Write.ExecContext(t.Context(), statement)
+				b.must(err)
+			}
+			b.edit(func(e *events.Event) {
+				e.Moves = []events.Move{{At: b.db.Now().Add(-test.ago), From: events.Schedule{Place: "The Pier"}}}
+				e.Values["max_attendees"] = 10.0
+			})
+			b.pass(changeDelay)
+			b.want("moved "+name, test.want...)
+		})
+	}
+}
+
 // Who is registered for some hours is reminded once, a day before the event, unless they want no such mail.
 func TestRegistrantsAreReminded(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -22,6 +22,9 @@ const (
 	// freshTime is how long who has registered needs no reminder.
 	freshTime = 2 * time.Hour
 
+	// moveTime is how long after a move who got no mail before is told of it: longer than an edge is away.
+	moveTime = 7 * 24 * time.Hour
+
 	// planPage is how many registrants are looked at in a transaction.
 	planPage = 500
 )

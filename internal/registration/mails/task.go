@@ -62,7 +62,7 @@ func kindOf(what string, e *events.Event, r told, now time.Time) string {
 	case isCancelled:
 	case what == change && r.last == toldCancelled: // it takes place after all
 		return Confirmation
-	case what == change && before(e, r) != e.Schedule():
+	case what == change && before(e, r, now) != e.Schedule():
 		return Moved
 	case what == remind && !r.isQuiet:
 		start := e.When().Start
@@ -73,12 +73,17 @@ func kindOf(what string, e *events.Event, r told, now time.Time) string {
 	return ""
 }
 
-// before is when and where the event is as far as a registrant knows.
-func before(e *events.Event, r told) events.Schedule {
+// before is when and where the event is as far as a registrant knows. Who got no mail about it is told of the last moves only: they may
+// have registered long before the site sent mails.
+func before(e *events.Event, r told, now time.Time) events.Schedule {
 	if was, ok := events.ScheduleOf(r.last); ok {
 		return was
 	}
-	if was := e.Terms().MovedFrom(r.registeredAt); was != nil {
+	known := r.registeredAt
+	if late := now.Add(-moveTime); known.Before(late) {
+		known = late
+	}
+	if was := e.Terms().MovedFrom(known); was != nil {
 		return *was
 	}
 	return e.Schedule()
@@ -272,7 +277,7 @@ func (s *Service) write(ctx context.Context, server *mail.Server, kind string, e
 	}
 	l := letter{Kind: kind, Language: language, Publication: of.Publication, Event: e.Mailed(language)}
 	if kind == Moved {
-		l.Before = e.ScheduleText(language, before(e, r))
+		l.Before = e.ScheduleText(language, before(e, r, s.Now()))
 	}
 	token := "token=" + registration.MailToken(key, e.ID, r.member)
 	switch kind {
