@@ -246,6 +246,12 @@ func TestElementOfALinkOpenedElsewhere(t *testing.T) {
 	opens("Press once more.", "GET "+id+"&link", can)
 	p.Do("localStorage['lychgate-registrationaaaaaaaaaaaaaaaaaaaaaaaaaa'] = Date.now() - 864e5")
 	opens("Press once more.", "GET "+id+"&link", can) // a day later
+
+	// Ghost sends a mail before it responds, so one can arrive whose response is late or lost.
+	opens("Ask for a new link.", "GET "+id+"&link", out, response{503, map[string]any{"message": "Ghost did not respond."}, nil})
+	p.Do("part('email').value = 'jane@example.com'; part('email').form.requestSubmit()")
+	p.Until("text(part('message')) === 'No response yet. Trying again…'")
+	opens("See you.", "PUT "+id+`&link {"token":"TOKEN"}`, is)
 }
 
 // A page has the script twice where an editor has pasted two cards. Both elements are in the language of the page.

@@ -287,6 +287,8 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			this.#tell();
 			const isByItself = body?.token && !body.pressed;
 			let status = 0, wait, told;
+			// A mail may come before the response.
+			if (method === 'POST') wasAsked(this.#event.id, Date.now());
 			try {
 				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}${this.#token && '&link'}`, {
 					method, cache: 'no-store',
@@ -301,10 +303,8 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			this.#note = '';
 			if (told?.state) {
 				this.#told = told;
-				if (status === 202) {
-					this.#sentTo = body.email;
-					wasAsked(this.#event.id, Date.now());
-				} else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
+				if (status === 202) this.#sentTo = body.email;
+				else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
 				this.#tries = 0;
 				if (isByItself) wasAsked(this.#event.id, 0);
 				// Of a link that signs nobody in, that is said.
