@@ -130,9 +130,13 @@ func TestElementLooks(t *testing.T) {
 		"rtl":    {"ar", "body { font: 16px sans-serif; margin: 12px }", browser.Look{Width: 390, Height: 844}},
 		"long":   {"ru", "body { font: 16px sans-serif; margin: 12px; --ghost-accent-color: #00a }", browser.Look{Width: 320, Height: 640}},
 	} {
+		responses := map[string]response{"may_join": mayJoin, "guest_may_join": guestMayJoin, "waits": waits, "is_offered": isOffered}
 		for _, state := range []string{"can_register", "login_required_free", "registered", "upgrade_required"} {
+			responses[state] = told(200, state, "This event is for members. Sign in or sign up to register.", map[string]any{"places_left": 3, "newsletters": true, "platform_url": "https://example.com/room"})
+		}
+		for state, said := range responses {
 			t.Run(name+", "+state, func(t *testing.T) {
-				s := newStage(t, true, told(200, state, "This event is for members. Sign in or sign up to register.", map[string]any{"places_left": 3, "newsletters": true, "platform_url": "https://example.com/room"}))
+				s := newStage(t, true, inLanguage(said, c.lang))
 				s.page(c.lang, party(map[string]any{"location": "A-place-with-a-very-long-name-that-nobody-breaks, " + strings.Repeat("x", 60)}), c.css, plainTheme)
 				p := s.open(c.look)
 				p.Until("element.state.message")
