@@ -144,6 +144,13 @@ func (s *stage) register(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(a.body)
 }
 
+// answer has the server say something else of the reader.
+func (s *stage) answer(responses ...response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.responses = responses
+}
+
 // requests are those about the reader, without what was looked at before.
 func (s *stage) requests() []string {
 	s.mu.Lock()

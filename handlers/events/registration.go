@@ -326,13 +326,13 @@ func (h *Registration) shown(r *http.Request, site RegistrationSite, found regis
 	if r.URL.Query().Has("link") {
 		shown.Message = cmp.Or(messaging.OfLink(language, found.State), shown.Message)
 	}
-	if found.State == messaging.LoginRequiredFree {
+	shown.addWaiting(language, site, found)
+	if found.State == messaging.LoginRequiredFree || shown.Waiting != nil && shown.Waiting.JoinAs == messaging.LoginRequiredFree {
 		shown.AskName = found.Terms.AskName
 		if all := site.Readers.Newsletters(r.Context()); len(all.Names) > 0 {
 			shown.Newsletters = &all.AreDefault
 		}
 	}
-	shown.addWaiting(language, site, found)
 	if left, isLimited := found.Terms.PlacesLeft(found.Taken); isLimited {
 		shown.PlacesLeft = &left
 	}

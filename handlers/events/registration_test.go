@@ -174,7 +174,9 @@ func TestReadersLearnWhetherTheyMayRegister(t *testing.T) {
 	can := func(left int) string {
 		return fmt.Sprintf(`{"state":"can_register","message":"You can register for this event.","places_left":%d,"deadline":null,"registered_at":null}`, left)
 	}
-	const full = `{"state":"registration_closed","message":"All places are taken.","reason":"full","places_left":0,"deadline":null,"registered_at":null,"waiting":{"since":null,"ahead":0}}`
+	full := func(joinAs string) string {
+		return `{"state":"registration_closed","message":"All places are taken.","reason":"full","places_left":0,"deadline":null,"registered_at":null,"waiting":{"since":null,"ahead":0,"join_as":"` + joinAs + `"}}`
+	}
 	const is = `{"state":"registered","message":"You are registered.","places_left":0,"deadline":null,"registered_at":"NOW","platform_url":"https://example.com/room","calendars":{"ics":"/events/party/registration.ics"}}`
 	failure := func(message string) string { return fmt.Sprintf(`{"message":%q}`, message) }
 	for _, step := range []struct {
@@ -190,9 +192,9 @@ func TestReadersLearnWhetherTheyMayRegister(t *testing.T) {
 		{"registers", "PUT", party, jane, told{200, api.Done, is}},
 		{"registers again", "PUT", party, jane, told{200, api.Done, is}},
 		{"asks again", "GET", party, jane, told{200, api.Done, is}},
-		{"another registers", "PUT", party, "session=john", told{409, api.Rejected, full}},
-		{"another cancels", "DELETE", party, "session=john", told{200, api.Done, full}},
-		{"a guest asks, and it is full", "GET", party, "", told{200, api.Done, full}},
+		{"another registers", "PUT", party, "session=john", told{409, api.Rejected, full("can_register")}},
+		{"another cancels", "DELETE", party, "session=john", told{200, api.Done, full("can_register")}},
+		{"a guest asks, and it is full", "GET", party, "", told{200, api.Done, full("login_required_free")}},
 		{"cancels", "DELETE", party, jane, told{200, api.Done, can(1)}},
 		{"cancels again", "DELETE", party, jane, told{200, api.Done, can(1)}},
 		{"another event", "PUT", "/events/x/registration", jane, told{404, api.NotFound, failure("There is no such event. Somebody may have deleted it.")}},
@@ -232,7 +234,7 @@ func TestFullEventSaysSo(t *testing.T) {
 	}
 	d.ask("PUT", "/events/party/registration", "session=jane")
 	got, _ := d.ask("GET", "/events/party/registration", "session=john")
-	want := told{200, api.Done, `{"state":"registration_closed","message":"All places are taken.\nWrite to us.","reason":"full","places_left":0,"deadline":null,"registered_at":null,"waiting":{"since":null,"ahead":0}}`}
+	want := told{200, api.Done, `{"state":"registration_closed","message":"All places are taken.\nWrite to us.","reason":"full","places_left":0,"deadline":null,"registered_at":null,"waiting":{"since":null,"ahead":0,"join_as":"can_register"}}`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}

@@ -16,6 +16,9 @@ type waitingJSON struct {
 	Since        *string `json:"since"`
 	Ahead        int     `json:"ahead"`
 	OfferedUntil *string `json:"offered_until,omitempty"`
+
+	// JoinAs is the state whose buttons and fields let the reader join, "" for one who waits or cannot.
+	JoinAs messaging.State `json:"join_as,omitempty"`
 }
 
 // addWaiting says how a reader waits for a place, and gives the buttons the labels that fit.
@@ -24,7 +27,10 @@ func (shown *registrationJSON) addWaiting(language string, site RegistrationSite
 	if w == nil || !found.RegisteredAt.IsZero() {
 		return
 	}
-	shown.Waiting = &waitingJSON{api.TimeOrNull(w.Since), w.Ahead, api.TimeOrNull(w.OfferedUntil)}
+	shown.Waiting = &waitingJSON{api.TimeOrNull(w.Since), w.Ahead, api.TimeOrNull(w.OfferedUntil), ""}
+	if w.JoinAs == messaging.CanRegister || w.JoinAs == messaging.LoginRequiredFree {
+		shown.Waiting.JoinAs = w.JoinAs
+	}
 	words := messaging.WaitingWordsIn(language)
 	fill := func(text, value string) string { return strings.Replace(text, "*", value, 1) }
 	register := words.Join
@@ -41,8 +47,9 @@ func (shown *registrationJSON) addWaiting(language string, site RegistrationSite
 	}
 	if shown.Labels != nil {
 		shown.Labels.Register = register
+		shown.Labels.Sent, shown.Labels.SentToMember = words.Sent(shown.Labels.Sent), words.Sent(shown.Labels.SentToMember)
 		if !w.Since.IsZero() {
-			shown.Labels.Cancel = words.Leave
+			shown.Labels.Cancel, shown.Labels.Keep = words.Leave, words.Stay
 		}
 	}
 }

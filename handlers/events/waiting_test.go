@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,20 +43,79 @@ func TestReadersWait(t *testing.T) {
 		{"registers, or waits", "PUT", "session=jane", waiting, brief{200, api.Done, `"state":"registered"`}},
 		{"another joins", "PUT", "session=john", waiting, brief{200, api.Done, first}},
 		{"joins again", "PUT", "session=john", waiting, brief{200, api.Done, first}},
-		{"a third joins", "PUT", "session=joan", waiting, brief{200, api.Done, second}},
+		{"a third joins", "PUT", "session=kate", waiting, brief{200, api.Done, second}},
 		{"a guest joins", "PUT", "", waiting, brief{409, api.Rejected, `"state":"registration_closed" "since":null`}},
 		{"a fourth registers", "PUT", "session=jake", "", brief{409, api.Rejected, `"state":"registration_closed" "since":null`}},
-		{"leaves", "DELETE", "session=joan", waiting, brief{200, api.Done, `"state":"registration_closed" "since":null "ahead":1`}},
-		{"leaves again", "DELETE", "session=joan", waiting, brief{200, api.Done, `"state":"registration_closed" "since":null "ahead":1`}},
-		{"joins again", "PUT", "session=joan", waiting, brief{200, api.Done, second}},
+		{"leaves", "DELETE", "session=kate", waiting, brief{200, api.Done, `"state":"registration_closed" "since":null "ahead":1`}},
+		{"leaves again", "DELETE", "session=kate", waiting, brief{200, api.Done, `"state":"registration_closed" "since":null "ahead":1`}},
+		{"joins again", "PUT", "session=kate", waiting, brief{200, api.Done, second}},
 		{"the first one cancels", "DELETE", "session=jane", "", brief{200, api.Done, `"state":"registration_closed" "since":null "ahead":1`}},
 		{"the first in line asks", "GET", "session=john", "", brief{200, api.Done, `"state":"registered"`}},
-		{"the second in line asks", "GET", "session=joan", "", brief{200, api.Done, first}},
+		{"the second in line asks", "GET", "session=kate", "", brief{200, api.Done, first}},
 	} {
 		got := d.send(step.method, step.cookie, isJSON, step.body)
 		if diff := cmp.Diff(step.want, brief{got.Status, got.Outcome, said(got.Body)}); diff != "" {
 			t.Errorf("%s, want -, got +: %s\n%s", step.name, diff, got.Body)
 		}
+	}
+}
+
+// Who can join learns how, and guests what they are asked for there. Buttons and messages are about the waiting list.
+func TestReadersLearnHowToJoin(t *testing.T) {
+	type how struct {
+		State, AskName, Register, Cancel, Keep, Sent string
+		JoinAs                                       any
+	}
+	for name, test := range map[string]struct {
+		access, cookie string
+		isPaid, waits  bool
+		want           how
+	}{
+		"a member": {access: "free", cookie: "session=john", want: how{
+			State: "registration_closed", JoinAs: "can_register", Cancel: "Cancel registration", Keep: "Stay registered",
+		}},
+		"a guest": {access: "free", want: how{
+			State: "registration_closed", JoinAs: "login_required_free", AskName: "optional", Cancel: "Cancel registration", Keep: "Stay registered",
+		}},
+		"who does not pay": {access: "paid", cookie: "session=john", want: how{
+			State: "registration_closed", Cancel: "Cancel registration", Keep: "Stay registered",
+		}},
+		"a guest of an event for who pays": {access: "paid", want: how{
+			State: "registration_closed", Cancel: "Cancel registration", Keep: "Stay registered",
+		}},
+		"who pays": {access: "paid", cookie: "session=john", isPaid: true, want: how{
+			State: "registration_closed", JoinAs: "can_register", Cancel: "Cancel registration", Keep: "Stay registered",
+		}},
+		"who waits": {access: "free", cookie: "session=john", waits: true, want: how{
+			State: "registration_closed", Cancel: "Leave the waiting list", Keep: "Stay on the waiting list",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := dbtest.SQLite(t)
+			d := newDoor(t, db, fmt.Sprintf(`{"name":"Party","access":%q,"max_attendees":1}`, test.access))
+			dbtest.Exec(t, db, `UPDATE events SET shape = '{"fields":["name","access","max_attendees"],"ask_name":"optional"}'`)
+			d.members.paid = true
+			d.send("PUT", "session=jane", "application/json", "")
+			d.members.paid = test.isPaid
+			var got struct {
+				State   string
+				AskName string `json:"ask_name"`
+				Labels  struct{ Register, Cancel, Keep, Sent string }
+				Waiting map[string]any
+			}
+			if test.waits {
+				d.send("PUT", test.cookie, "application/json", `{"waiting":true}`)
+			}
+			r, _ := d.ask("GET", "/events/party/registration?lang=en", test.cookie)
+			if err := json.Unmarshal([]byte(r.Body), &got); err != nil {
+				t.Fatalf("json.Unmarshal of %s: %v", r.Body, err)
+			}
+			test.want.Register, test.want.Sent = "Join the waiting list", "We have sent an email to *. Open its link to join the waiting list."
+			is := how{got.State, got.AskName, got.Labels.Register, got.Labels.Cancel, got.Labels.Keep, got.Labels.Sent, got.Waiting["join_as"]}
+			if diff := cmp.Diff(test.want, is); diff != "" {
+				t.Errorf("want -, got +: %s", diff)
+			}
+		})
 	}
 }
 

@@ -123,13 +123,20 @@ func (r *Readers) place(ctx context.Context, key placeKey) (at time.Time, err er
 func (r *Readers) registration(ctx context.Context, settings events.Settings, key placeKey, of offer, reader Reader, at time.Time) (found Registration, err error) {
 	found = Registration{Terms: of.terms, Taken: of.taken, RegisteredAt: at}
 	found.State, found.Reason = StateOf(of.terms, r.db.Now(), reader.Membership, !at.IsZero(), of.taken)
-	if found.Reason == messaging.IsFull || of.waiting > 0 && at.IsZero() {
+	isThere := found.State != messaging.EventPassed && !of.terms.IsCancelled
+	if isThere && (found.Reason == messaging.IsFull || of.waiting > 0 && at.IsZero()) {
 		if found.Waiting, err = r.waiting(ctx, key, of); err != nil {
 			return Registration{}, err
 		}
 	}
-	if w := found.Waiting; w != nil && w.OfferedUntil.After(r.db.Now()) { // the place is counted
-		found.State, found.Reason = StateOf(of.terms, r.db.Now(), reader.Membership, false, 0)
+	if w := found.Waiting; w != nil {
+		withPlace, reason := StateOf(of.terms, r.db.Now(), reader.Membership, false, 0)
+		switch {
+		case w.OfferedUntil.After(r.db.Now()): // the place is counted
+			found.State, found.Reason = withPlace, reason
+		case w.Since.IsZero():
+			w.JoinAs = withPlace
+		}
 	}
 	found.Message = settings.Messages[string(found.State)]
 	if !of.terms.IsCancelled && (!at.IsZero() || of.terms.Access == events.AccessAnyone) {

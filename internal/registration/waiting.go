@@ -40,6 +40,9 @@ type Waiting struct {
 	Since        time.Time // zero for a reader who does not wait
 	Ahead        int       // how many wait before them, or all for a reader who does not wait
 	OfferedUntil time.Time // a place is kept for them until then, zero for none
+
+	// JoinAs is the state that they would be in if there were a place, "" for one who waits.
+	JoinAs messaging.State
 }
 
 // Waiter is somebody who waits, as staff see them.

@@ -51,12 +51,25 @@ export interface Registration {
 	deadline: string | null;
 	registered_at: string | null;
 	platform_url?: string;
+	/** How the reader stands on the waiting list. Missing where nobody can wait, and the reader does not. */
+	waiting?: Waiting;
 	/** When and where the event was when the reader registered, if that has changed. */
 	moved_from?: Pick<PublicEvent, 'all_day' | 'event_time_end' | 'location'> & {start: string; end: string};
 	/** Whether a guest is asked for their name. */
 	ask_name?: 'optional' | 'required';
 	/** Whether a guest who becomes a member gets newsletters unless they say otherwise. Missing if there are none. */
 	newsletters?: boolean;
+}
+
+export interface Waiting {
+	/** RFC 3339, null for a reader who does not wait. */
+	since: string | null;
+	/** How many wait before the reader, or at all. */
+	ahead: number;
+	/** A place is kept for the reader until then: `register()` takes it. */
+	offered_until?: string;
+	/** How a reader joins who may: by `register()`, or as a guest by `sendLink()`. */
+	join_as?: 'can_register' | 'login_required_free';
 }
 
 export interface Calendars {
@@ -72,7 +85,7 @@ export type EventState = Readonly<{event: PublicEvent; calendars: Calendars; loa
 export interface LychgateEventElement extends HTMLElement {
 	/** Another object after each `statechange`. */
 	readonly state: EventState;
-	/** These promise whether it is done. */
+	/** These promise whether it is done. Where there is `waiting`, they are about the waiting list. */
 	register(): Promise<boolean>;
 	cancel(): Promise<boolean>;
 	/** Has a link mailed to a guest, which registers them. */

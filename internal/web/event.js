@@ -149,6 +149,9 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 		} catch {}
 	};
 
+	// The state whose buttons a reader gets. Who may join the waiting list does so as others register.
+	const actsAs = told => told?.waiting?.join_as || told?.state;
+
 	const all = new Set(); // elements on the page
 	const tabs = new BroadcastChannel(parameter); // of the same browser
 	let own;
@@ -267,9 +270,12 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			this.#retry ? this.#retry() : (persisted || this.#sentTo) && this.#takesPart && this.#ask('GET');
 		};
 
-		register() { return this.#ask('PUT', this.#token && {token: this.#token, pressed: true}); }
-		cancel() { return this.#ask('DELETE'); }
-		sendLink(email, name, newsletters) { return this.#ask('POST', {email, name, newsletters}); }
+		register() { return this.#press('PUT', this.#token && {token: this.#token, pressed: true}); }
+		cancel() { return this.#press('DELETE'); }
+		sendLink(email, name, newsletters) { return this.#press('POST', {email, name, newsletters}); }
+
+		// Where there is a waiting list, that is what it is about.
+		#press(method, body) { return this.#ask(method, this.#told?.waiting ? {...body, waiting: true} : body); }
 
 		#tick() {
 			const text = countdown(this.#event);
@@ -287,6 +293,8 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			this.#tell();
 			const isByItself = body?.token && !body.pressed;
 			let status = 0, wait, told;
+			// A mail may come before the response.
+			if (method === 'POST') wasAsked(this.#event.id, Date.now());
 			try {
 				const response = await fetch(`${site.events}/${this.#event.id}/registration?lang=${encodeURIComponent(language)}${this.#token && '&link'}`, {
 					method, cache: 'no-store',
@@ -299,16 +307,15 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			} catch {}
 			this.#isBusy = this.#isLeaving = false;
 			this.#note = '';
+			const isGuest = /^login/.test(actsAs(told));
 			if (told?.state) {
 				this.#told = told;
-				if (status === 202) {
-					this.#sentTo = body.email;
-					wasAsked(this.#event.id, Date.now());
-				} else if (method !== 'GET' || !/^login/.test(told.state)) this.#sentTo = '';
+				if (status === 202) this.#sentTo = body.email;
+				else if (method !== 'GET' || !isGuest) this.#sentTo = '';
 				this.#tries = 0;
 				if (isByItself) wasAsked(this.#event.id, 0);
 				// Of a link that signs nobody in, that is said.
-				if (!/^login/.test(told.state) && (isByItself || told.state !== 'can_register')) this.#token = '';
+				if (!isGuest && (isByItself || actsAs(told) !== 'can_register')) this.#token = '';
 			} else if (status === 404) {
 				this.#told = {state: ''};
 				this.#sentTo = '';
@@ -329,6 +336,8 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 				tabs.postMessage(this.#event.id);
 				for (const other of all) if (other !== this && other.#event.id === this.#event.id) { // on the same page
 					other.#told = told;
+					other.#isLeaving = false;
+					other.#note = '';
 					other.#tell();
 				}
 			}
@@ -378,7 +387,7 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			// What stands above all else already is not said twice.
 			this.#registration.hidden = state === '' || told?.reason === 'cancelled' && this.#event.status === told.reason && !told.registered_at;
 			this.#registration.toggleAttribute('data-reserved', !told && this.#event.status !== 'cancelled'
-				|| /^(can|login|up|registered)/.test(state));
+				|| told?.waiting || /^(can|login|up|registered)/.test(state));
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
 			this.#registration.dataset.state = this.#note ? '' : state;
@@ -392,18 +401,20 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			this.dispatchEvent(new CustomEvent('statechange', {bubbles: true}));
 		}
 
-		#controlsOf({state, ask_name: asks, newsletters: news, moved_from: before, places_left: left, platform_url: url, labels: label}) {
+		#controlsOf({waiting, ask_name: asks, newsletters: news, moved_from: before, places_left: left, platform_url: url, labels: label}) {
+			const state = actsAs(this.#told);
 			const button = (part, text, onclick) => make('button', {type: 'button', part: 'button ' + part, onclick}, text);
 			// When and where the event was, as far as that is different now.
 			const [was, is] = [before, this.#event].map(event => event ? [when(event, zoneHere), event.location] : []);
 			const moved = was.filter((text, i) => text && text !== is[i]).join(' · ');
 			const few = left > 0 && left <= 10 && make('p', {part: 'places'}, label.places.replace('*', left));
-			if (state === 'can_register') return [button('register', label.register, () => this.register()), few];
 			if (this.#isLeaving) return [button('keep', label.keep, () => this.#leave(false)), button('cancel', label.cancel, () => this.cancel())];
-			if (state === 'registered') return [
+			const leave = (waiting?.since || state === 'registered') && button('cancel', label.cancel, () => this.#leave(true));
+			if (state === 'can_register') return [button('register', label.register, () => this.register()), leave, few];
+			if (leave) return [
 				moved && make('p', {part: 'moved'}, label.moved.replace('*', () => moved)),
 				isLink(url) && url !== this.#event.platform_url && linkTo(url, say('online'), 'button register'),
-				button('cancel', label.cancel, () => this.#leave(true)),
+				leave,
 			];
 			if (state === 'upgrade_required') return [make('a', {href: '#/portal/account/plans', part: 'button plans'}, label.plans)];
 			if (!/^login/.test(state)) return [];

@@ -20,8 +20,8 @@ var source []byte
 
 var script = minified(source)
 
-// unneeded are indentation, and lines that are comments or empty.
-var unneeded = regexp.MustCompile(`(?m)^\t*// .*\n|^\t+|^\n`)
+// unneeded are indentation, comments, and empty lines. No string of the scripts has a space before two slashes and another one.
+var unneeded = regexp.MustCompile(`(?m)^\t*// .*\n|^\t+|^\n| +// .*$`)
 
 func minified(source []byte) []byte { return unneeded.ReplaceAll(source, nil) }
 

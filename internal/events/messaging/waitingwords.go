@@ -1,9 +1,13 @@
 package messaging
 
+import "strings"
+
 // WaitingWords are the words of the page about an event's waiting list, in a language.
 type WaitingWords struct {
 	Join     string // a button
+	Link     string // of a mail: what it does, instead of the last sentence of Labels.Sent and Labels.SentToMember
 	Leave    string // a button
+	Stay     string // a button, instead of Leave
 	Waiting  string
 	Ahead    string // how many are ahead of the reader: a number stands for *
 	NoMail   string // what happens when a place becomes free, if mails are off
@@ -15,11 +19,23 @@ type WaitingWords struct {
 // WaitingWordsIn has the words in a language, or in English if there are none in it.
 func WaitingWordsIn(language string) WaitingWords { return wordsIn(waitingWordsOf, language) }
 
+// Sent is a text that a mail is on its way, such as Labels.Sent, whose link puts a guest on the waiting list.
+func (w WaitingWords) Sent(text string) string {
+	for _, end := range []string{". ", "。"} {
+		if first, _, ok := strings.Cut(text, end); ok {
+			return first + end + w.Link
+		}
+	}
+	return text
+}
+
 // waitingWordsOf are those of each language of the inbox button.
 var waitingWordsOf = map[string]WaitingWords{
 	"ar": {
 		Join:     "الانضمام إلى قائمة الانتظار",
+		Link:     "افتح الرابط الذي فيها للانضمام إلى قائمة الانتظار.",
 		Leave:    "مغادرة قائمة الانتظار",
+		Stay:     "البقاء في قائمة الانتظار",
 		Waiting:  "أنت في قائمة الانتظار.",
 		Ahead:    "أمامك في القائمة: *",
 		NoMail:   "إذا توفّر مكان، فسيكون لك. عُد إلى هذه الصفحة لاحقًا.",
@@ -29,7 +45,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"cs": {
 		Join:     "Zapsat se na čekací listinu",
+		Link:     "Otevřením odkazu v něm se zapíšete na čekací listinu.",
 		Leave:    "Odhlásit se z čekací listiny",
+		Stay:     "Zůstat na čekací listině",
 		Waiting:  "Jste na čekací listině.",
 		Ahead:    "Před vámi: *",
 		NoMail:   "Pokud se uvolní místo, bude vaše. Podívejte se sem znovu.",
@@ -39,7 +57,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"da": {
 		Join:     "Skriv dig på ventelisten",
+		Link:     "Åbn linket i den for at komme på ventelisten.",
 		Leave:    "Forlad ventelisten",
+		Stay:     "Bliv på ventelisten",
 		Waiting:  "Du står på ventelisten.",
 		Ahead:    "Foran dig: *",
 		NoMail:   "Hvis en plads bliver ledig, er den din. Kig forbi her igen.",
@@ -49,7 +69,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"de": {
 		Join:     "Auf die Warteliste setzen",
+		Link:     "Mit dem Link darin setzen Sie sich auf die Warteliste.",
 		Leave:    "Warteliste verlassen",
+		Stay:     "Auf der Warteliste bleiben",
 		Waiting:  "Sie stehen auf der Warteliste.",
 		Ahead:    "Vor Ihnen: *",
 		NoMail:   "Wenn ein Platz frei wird, gehört er Ihnen. Schauen Sie später wieder hier vorbei.",
@@ -59,7 +81,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"en": {
 		Join:     "Join the waiting list",
+		Link:     "Open its link to join the waiting list.",
 		Leave:    "Leave the waiting list",
+		Stay:     "Stay on the waiting list",
 		Waiting:  "You are on the waiting list.",
 		Ahead:    "Ahead of you: *",
 		NoMail:   "If a place becomes free, it is yours. Look here again.",
@@ -69,7 +93,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"es": {
 		Join:     "Apuntarse a la lista de espera",
+		Link:     "Abre su enlace para apuntarte a la lista de espera.",
 		Leave:    "Salir de la lista de espera",
+		Stay:     "Seguir en la lista de espera",
 		Waiting:  "Estás en la lista de espera.",
 		Ahead:    "Por delante de ti: *",
 		NoMail:   "Si queda libre una plaza, será tuya. Vuelve a consultar esta página.",
@@ -79,7 +105,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"fi": {
 		Join:     "Liity jonotuslistalle",
+		Link:     "Avaa sen linkki, niin pääset jonotuslistalle.",
 		Leave:    "Poistu jonotuslistalta",
+		Stay:     "Pysy jonotuslistalla",
 		Waiting:  "Olet jonotuslistalla.",
 		Ahead:    "Edelläsi: *",
 		NoMail:   "Jos paikka vapautuu, se on sinun. Katso tänne myöhemmin uudelleen.",
@@ -89,7 +117,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"fr": {
 		Join:     "Rejoindre la liste d’attente",
+		Link:     "Ouvrez son lien pour rejoindre la liste d’attente.",
 		Leave:    "Quitter la liste d’attente",
+		Stay:     "Rester sur la liste d’attente",
 		Waiting:  "Vous êtes sur la liste d’attente.",
 		Ahead:    "Devant vous : *",
 		NoMail:   "Si une place se libère, elle est à vous. Revenez voir cette page.",
@@ -99,7 +129,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"he": {
 		Join:     "הצטרפות לרשימת ההמתנה",
+		Link:     "פתיחת הקישור שבה מוסיפה אותך לרשימת ההמתנה.",
 		Leave:    "יציאה מרשימת ההמתנה",
+		Stay:     "הישארות ברשימת ההמתנה",
 		Waiting:  "שמך ברשימת ההמתנה.",
 		Ahead:    "לפניך ברשימה: *",
 		NoMail:   "אם יתפנה מקום, הוא שלך. כדאי לבדוק כאן שוב.",
@@ -109,7 +141,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"it": {
 		Join:     "Iscriviti alla lista d’attesa",
+		Link:     "Apri il link per iscriverti alla lista d’attesa.",
 		Leave:    "Esci dalla lista d’attesa",
+		Stay:     "Resta in lista d’attesa",
 		Waiting:  "Sei in lista d’attesa.",
 		Ahead:    "Prima di te: *",
 		NoMail:   "Se si libera un posto, è tuo. Torna a controllare qui.",
@@ -119,7 +153,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"ja": {
 		Join:     "キャンセル待ちに登録する",
+		Link:     "メール内のリンクを開くとキャンセル待ちに登録されます。",
 		Leave:    "キャンセル待ちをやめる",
+		Stay:     "キャンセル待ちを続ける",
 		Waiting:  "キャンセル待ちに登録済みです。",
 		Ahead:    "前にお待ちの方: *人",
 		NoMail:   "空席が出た場合は、お席を確保します。後ほどこのページをご確認ください。",
@@ -129,7 +165,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"ko": {
 		Join:     "대기자 명단에 등록하기",
+		Link:     "메일의 링크를 열면 대기자 명단에 등록됩니다.",
 		Leave:    "대기자 명단에서 나가기",
+		Stay:     "대기자 명단에 남기",
 		Waiting:  "대기자 명단에 등록되어 있습니다.",
 		Ahead:    "앞선 대기자: *명",
 		NoMail:   "빈자리가 생기면 자리를 드립니다. 여기서 다시 확인하세요.",
@@ -139,7 +177,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"nb": {
 		Join:     "Sett deg på ventelisten",
+		Link:     "Åpne lenken i den for å komme på ventelisten.",
 		Leave:    "Forlat ventelisten",
+		Stay:     "Bli på ventelisten",
 		Waiting:  "Du står på ventelisten.",
 		Ahead:    "Foran deg: *",
 		NoMail:   "Hvis en plass blir ledig, er den din. Se innom igjen senere.",
@@ -149,7 +189,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"nl": {
 		Join:     "Aanmelden voor de wachtlijst",
+		Link:     "Open de link erin om op de wachtlijst te komen.",
 		Leave:    "Wachtlijst verlaten",
+		Stay:     "Op de wachtlijst blijven",
 		Waiting:  "U staat op de wachtlijst.",
 		Ahead:    "Vóór u: *",
 		NoMail:   "Als er een plaats vrijkomt, is die voor u. Kijk hier later nog eens.",
@@ -159,7 +201,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"pl": {
 		Join:     "Zapisz się na listę rezerwową",
+		Link:     "Otwórz zawarty w niej link, aby zapisać się na listę rezerwową.",
 		Leave:    "Wypisz się z listy rezerwowej",
+		Stay:     "Zostań na liście rezerwowej",
 		Waiting:  "Jesteś na liście rezerwowej.",
 		Ahead:    "Przed Tobą: *",
 		NoMail:   "Jeśli zwolni się miejsce, będzie Twoje. Zajrzyj tu ponownie.",
@@ -169,7 +213,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"pt": {
 		Join:     "Entrar na lista de espera",
+		Link:     "Abra o link para entrar na lista de espera.",
 		Leave:    "Sair da lista de espera",
+		Stay:     "Continuar na lista de espera",
 		Waiting:  "Está na lista de espera.",
 		Ahead:    "À sua frente: *",
 		NoMail:   "Se abrir uma vaga, será sua. Volte a consultar esta página.",
@@ -179,7 +225,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"ru": {
 		Join:     "Записаться в список ожидания",
+		Link:     "Откройте ссылку в нём, чтобы записаться в список ожидания.",
 		Leave:    "Выйти из списка ожидания",
+		Stay:     "Остаться в списке ожидания",
 		Waiting:  "Вы в списке ожидания.",
 		Ahead:    "Перед вами: *",
 		NoMail:   "Если место освободится, оно будет вашим. Загляните сюда ещё раз.",
@@ -189,7 +237,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"sv": {
 		Join:     "Ställ dig på väntelistan",
+		Link:     "Öppna länken i det för att ställa dig på väntelistan.",
 		Leave:    "Lämna väntelistan",
+		Stay:     "Stå kvar på väntelistan",
 		Waiting:  "Du står på väntelistan.",
 		Ahead:    "Före dig: *",
 		NoMail:   "Om en plats blir ledig är den din. Titta in här igen.",
@@ -199,7 +249,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"tr": {
 		Join:     "Bekleme listesine katıl",
+		Link:     "Bekleme listesine katılmak için içindeki bağlantıyı açın.",
 		Leave:    "Bekleme listesinden çık",
+		Stay:     "Bekleme listesinde kal",
 		Waiting:  "Bekleme listesindesiniz.",
 		Ahead:    "Önünüzdeki kişi sayısı: *",
 		NoMail:   "Bir yer boşalırsa sizin olur. Daha sonra buraya tekrar bakın.",
@@ -209,7 +261,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"uk": {
 		Join:     "Записатися до списку очікування",
+		Link:     "Відкрийте посилання в ньому, щоб записатися до списку очікування.",
 		Leave:    "Вийти зі списку очікування",
+		Stay:     "Залишитися в списку очікування",
 		Waiting:  "Ви в списку очікування.",
 		Ahead:    "Перед вами: *",
 		NoMail:   "Якщо місце звільниться, воно буде вашим. Загляньте сюди ще раз.",
@@ -219,7 +273,9 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"zh": {
 		Join:     "加入候补名单",
+		Link:     "打开其中的链接即可加入候补名单。",
 		Leave:    "退出候补名单",
+		Stay:     "留在候补名单",
 		Waiting:  "您在候补名单中。",
 		Ahead:    "您前面的人数：*",
 		NoMail:   "如有名额空出，将为您保留。请稍后再来此页查看。",
