@@ -17,11 +17,12 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
-// The registrants of a site in the store are gone with the site, whichever directives the edge
+// The registrants of a site in the store, and those who wait, are gone with the site, whichever directives the edge
 // has, and the registrations of other sites stay.
 func TestPurgedRegistrations(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lychgate.db")
@@ -66,16 +67,18 @@ func TestPurgedRegistrations(t *testing.T) {
 	defer db.Close()
 	for _, site := range []string{"daily", "weekly"} {
 		register(t, db, site)
+		dbtest.Exec(t, db, `INSERT INTO registrations_waiting (site, event, member, email, name, language, since) VALUES ($1, 'x', 'y', 'joe@example.com', '', '', 1)`, site)
 	}
 	got := func() []string {
 		t.Helper()
-		list, err := database.List(t.Context(), db.Read, database.Text, `SELECT site || ' ' || email FROM registrations ORDER BY site`)
+		list, err := database.List(t.Context(), db.Read, database.Text, `SELECT site || ' ' || email FROM registrations
+			UNION ALL SELECT site || ' ' || email FROM registrations_waiting ORDER BY 1`)
 		if err != nil {
 			t.Fatalf("database.List: %v", err)
 		}
 		return list
 	}
-	if diff := cmp.Diff([]string{"daily jane@example.com", "weekly jane@example.com"}, got()); diff != "" {
+	if diff := cmp.Diff([]string{"daily jane@example.com", "daily joe@example.com", "weekly jane@example.com", "weekly joe@example.com"}, got()); diff != "" {
 		t.Fatalf("registrations before (-want +got):\n%s", diff)
 	}
 	if err := editor.Remove(t.Context(), "daily", false); err != nil {
@@ -84,7 +87,7 @@ func TestPurgedRegistrations(t *testing.T) {
 	if err := e.Stored().PurgeNow(t.Context()); err != nil {
 		t.Fatalf("PurgeNow: %v", err)
 	}
-	if diff := cmp.Diff([]string{"weekly jane@example.com"}, got()); diff != "" {
+	if diff := cmp.Diff([]string{"weekly jane@example.com", "weekly joe@example.com"}, got()); diff != "" {
 		t.Errorf("registrations after the purge (-want +got):\n%s", diff)
 	}
 }

@@ -51,6 +51,7 @@ type FinderHosts func(site string) platform.MemberFinder
 
 // Forgetter forgets registrants.
 type Forgetter struct {
+	seats  *seats
 	db     *database.DB
 	work   *work.Queue
 	hosts  FinderHosts
@@ -67,16 +68,16 @@ type place struct {
 	began time.Time // when the round did, with the first one; zero if it began with another
 }
 
-func newForgetter(db *database.DB, queue *work.Queue, hosts FinderHosts, logger *zap.Logger) *Forgetter {
-	f := &Forgetter{db: db, work: queue, hosts: hosts, logger: logger, rounds: work.NewRecurring(rounds, db.Now), at: make(map[string]place)}
+func newForgetter(s *seats, hosts FinderHosts, logger *zap.Logger) *Forgetter {
+	f := &Forgetter{seats: s, db: s.db, work: s.work, hosts: hosts, logger: logger, rounds: work.NewRecurring(rounds, s.db.Now), at: make(map[string]place)}
 	of := func(site string) any {
 		if host := hosts(site); host != nil {
 			return host
 		}
 		return nil
 	}
-	queue.Handle(work.Kind{Name: said, Timeout: forgetTimeout, IsCheck: true, Platform: of, Do: f.askSaid})
-	queue.Handle(work.Kind{Name: rounds, Timeout: forgetTimeout, IsCheck: true, Table: f.rounds, Platform: of, Do: f.askSome})
+	f.work.Handle(work.Kind{Name: said, Timeout: forgetTimeout, IsCheck: true, Platform: of, Do: f.askSaid})
+	f.work.Handle(work.Kind{Name: rounds, Timeout: forgetTimeout, IsCheck: true, Table: f.rounds, Platform: of, Do: f.askSome})
 	return f
 }
 
@@ -112,7 +113,9 @@ func (f *Forgetter) registrantsOf(ctx context.Context, site string, emails []str
 		lower[i] = strings.ToLower(email)
 	}
 	var some database.Query
-	some.Add(`SELECT DISTINCT member FROM registrations WHERE site = ? AND email <> '' AND `, site)
+	some.Add(`SELECT member FROM registrations WHERE site = ? AND email <> '' AND `, site)
+	some.AddIn("LOWER(email)", lower)
+	some.Add(` UNION SELECT member FROM registrations_waiting WHERE site = ? AND `, site)
 	some.AddIn("LOWER(email)", lower)
 	list, err := database.List(ctx, f.db.Read, database.Text, some.Text, some.Args...)
 	return list, database.Wrap("finding registrants by email", err)
@@ -202,7 +205,7 @@ func (f *Forgetter) forget(ctx context.Context, site string, list []string) erro
 		if _, err := f.work.GiveUp(ctx, site, Kind, member); err != nil { // which has the email
 			return err
 		}
-		if err := forgetMember(ctx, f.db, site, member); err != nil {
+		if err := f.seats.forgetMember(ctx, site, member); err != nil {
 			return err
 		}
 	}
@@ -210,7 +213,8 @@ func (f *Forgetter) forget(ctx context.Context, site string, list []string) erro
 }
 
 const (
-	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site)`
+	listRegistrantSites = `SELECT site FROM events_sites s WHERE EXISTS (SELECT 1 FROM registrations r WHERE r.site = s.site)
+		OR EXISTS (SELECT 1 FROM registrations_waiting w WHERE w.site = s.site)`
 
 	// Who has no email is forgotten, or a walk-in.
 	listRegistrantMembers = `SELECT DISTINCT member FROM registrations WHERE site = $1 AND member > $2 AND email <> ''

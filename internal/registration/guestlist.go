@@ -211,7 +211,7 @@ func (g *GuestList) Restore(ctx context.Context, site, event, member string, isO
 func (g *GuestList) seat(ctx context.Context, site, event, member string, isOverLimit bool, do func(b *booking, most int) error) (got Registrant, isNew bool, err error) {
 	got, err = g.change(ctx, placeKey{site, event, member}, func(b *booking) (isRelabelled bool, err error) {
 		if !b.at.IsZero() {
-			isNew = b.did == "added" // in the commit that was lost, which was kept
+			isNew = b.did != "" // in the commit that was lost, which was kept
 			return false, nil
 		}
 		isNew = false
@@ -227,7 +227,7 @@ func (g *GuestList) seat(ctx context.Context, site, event, member string, isOver
 		} else if err != nil {
 			return false, err
 		}
-		isNew, b.did = true, "added"
+		isNew, b.did = true, cmp.Or(b.did, "added")
 		return b.of.hasLabels, nil
 	})
 	return got, isNew && err == nil, err

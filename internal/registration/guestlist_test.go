@@ -343,7 +343,7 @@ func TestChangesOfTheList(t *testing.T) {
 				_, err := l.CheckIn(t.Context(), "daily", l.event, reader(2).Member, false, time.Time{})
 				return err
 			}, 1},
-			{"a member who is deleted", func() error { return forgetMember(t.Context(), l.db, "daily", reader(2).Member) }, 1},
+			{"a member who is deleted", func() error { return l.service.seats.forgetMember(t.Context(), "daily", reader(2).Member) }, 1},
 		} {
 			if err := step.do(); err != nil {
 				t.Errorf("%s: got error %v, want none", step.name, err)

@@ -34,6 +34,7 @@ type Changed func(ctx context.Context, site, id string) error
 
 // labels gives registrants their labels.
 type labels struct {
+	seats   *seats
 	db      *database.DB
 	events  *events.SQL
 	hosts   LabelHosts
@@ -103,7 +104,7 @@ func (l *labels) label(ctx context.Context, host platform.MemberLabeler, site, m
 	}
 	id, has, err := host.LabelsOf(ctx, member)
 	if errors.Is(err, platform.ErrNotFound) { // deleted: nobody is left to be labelled, or to be named
-		return "", forgetMember(ctx, l.db, site, member)
+		return "", l.seats.forgetMember(ctx, site, member)
 	}
 	if err != nil {
 		return "", ofPlatform(err)
@@ -215,7 +216,8 @@ const (
 
 	findLabelled = `SELECT member, email FROM registrations r WHERE site = $1 AND event = $2
 		AND (EXISTS (SELECT 1 FROM registration_labels l WHERE l.site = r.site AND l.member = r.member)
-			OR EXISTS (SELECT 1 FROM work w WHERE w.site = r.site AND w.kind = '` + Kind + `' AND w.key = r.member))`
+			OR EXISTS (SELECT 1 FROM work w WHERE w.site = r.site AND w.kind = '` + Kind + `' AND w.key = r.member))
+		ORDER BY member`
 
 	findLabels = `SELECT label, sent FROM registration_labels WHERE site = $1 AND member = $2`
 	keepLabel  = `INSERT INTO registration_labels (site, member, label, sent) VALUES ($1, $2, $3, $4)

@@ -31,12 +31,12 @@ type Service struct {
 // be on db.
 func New(db *database.DB, store *events.SQL, feed *events.Feed, queue *work.Queue, hosts LabelHosts, finders FinderHosts, changed Changed, logger *zap.Logger) *Service {
 	seats := newSeats(db, store, queue)
-	of := (&labels{db, store, hosts, changed, logger}).kind()
+	of := (&labels{seats, db, store, hosts, changed, logger}).kind()
 	queue.Handle(of)
 	queue.Handle(seats.expireOffers(of.Platform))
 	return &Service{
 		Readers: newReaders(seats, feed), Guests: &GuestList{lists{seats}, changed, logger},
-		Forgetter: newForgetter(db, queue, finders, logger), seats: seats,
+		Forgetter: newForgetter(seats, finders, logger), seats: seats,
 	}
 }
 

@@ -12,15 +12,15 @@ import (
 
 // forgetMember removes what registrations say of a member who was deleted. That they registered
 // stays, without saying who they are.
-func forgetMember(ctx context.Context, db *database.DB, site, member string) error {
-	_, err := db.Write.ExecContext(ctx, forgetMemberLabels, site, member)
-	return database.Wrap("forgetting a registrant", errors.Join(err, db.InTx(ctx, func(tx *sql.Tx) error {
+func (s *seats) forgetMember(ctx context.Context, site, member string) error {
+	_, err := s.db.Write.ExecContext(ctx, forgetMemberLabels, site, member)
+	return database.Wrap("forgetting a registrant", errors.Join(err, s.forgetWaiting(ctx, site, member), s.db.InTx(ctx, func(tx *sql.Tx) error {
 		return forget(ctx, tx, site, member)
 	})))
 }
 
 func forget(ctx context.Context, tx *sql.Tx, site, member string) error {
-	for _, text := range []string{countForgotten, countForgottenOffers, forgetWaiting, forgetPerson} {
+	for _, text := range []string{countForgotten, forgetPerson} {
 		if _, err := tx.ExecContext(ctx, text, site, member); err != nil {
 			return err
 		}

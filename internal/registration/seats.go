@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,10 +71,11 @@ type booking struct {
 
 	isRelabelled bool
 	isSeated     bool
-	wasWaiting   bool     // before they were seated
-	moved        []string // members who waited, and whose place has changed
-	did          string   // of staff, for the audit log; "" for nothing
-	email        string   // for those who see that the labels are pending
+	wasWaiting   bool          // before they were seated
+	moved        []string      // members who waited, and whose place has changed
+	labelled     []labelledOne // those of them who are labelled anew
+	did          string        // of staff, for the audit log; "" for nothing
+	email        string        // for those who see that the labels are pending
 }
 
 // change runs do with the booking of a member for the event that hold finds. What it has done is
@@ -96,13 +98,8 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 		if b.of, err = offerOf(ctx, tx, &e); err != nil {
 			return err
 		}
-		if b.of.waiting > 0 {
-			if err := s.expire(ctx, b); err != nil {
-				return err
-			}
-			if err := s.fill(ctx, b); err != nil {
-				return err
-			}
+		if err := s.settle(ctx, b); err != nil {
+			return err
 		}
 		if b.at, err = readPlace(ctx, tx, b.key); err != nil {
 			return err
@@ -110,10 +107,13 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 		if err := do(b); err != nil {
 			return err
 		}
-		if err := s.enqueue(ctx, b); err != nil {
+		if err := s.tell(ctx, b); err != nil {
 			return err
 		}
-		return s.fill(ctx, b)
+		if err := s.fill(ctx, b); err != nil {
+			return err
+		}
+		return s.label(ctx, b)
 	})
 	if err != nil {
 		return b, database.Wrap("changing a registration", err)
@@ -128,21 +128,34 @@ func (s *seats) change(ctx context.Context, hold func(*sql.Tx) (events.Event, er
 	return b, nil
 }
 
-// enqueue has done later what follows from a change.
-func (s *seats) enqueue(ctx context.Context, b *booking) error {
-	if b.isSeated && s.told != nil && !isWalkIn(b.key.member) {
-		tell := s.told.Registered
-		if b.wasWaiting {
-			tell = s.told.MovedUp
-		}
-		if err := tell(ctx, b.tx, b.key.site, b.key.event, b.key.member, b.email); err != nil {
+// tell has a member who was registered told so.
+func (s *seats) tell(ctx context.Context, b *booking) error {
+	switch {
+	case !b.isSeated || s.told == nil || isWalkIn(b.key.member):
+		return nil
+	case b.wasWaiting:
+		return s.told.MovedUp(ctx, b.tx, b.key.site, b.key.event, b.key.member, b.email)
+	}
+	return s.told.Registered(ctx, b.tx, b.key.site, b.key.event, b.key.member, b.email)
+}
+
+// labelledOne is a member who is to be labelled anew.
+type labelledOne struct{ member, email string }
+
+// label has those labelled whose registrations a change has touched, in one order for all events, so that no two changes wait for each
+// other.
+func (s *seats) label(ctx context.Context, b *booking) error {
+	all := b.labelled
+	if b.isRelabelled {
+		all = append(all, labelledOne{b.key.member, b.email})
+	}
+	slices.SortFunc(all, func(x, y labelledOne) int { return strings.Compare(x.member, y.member) })
+	for _, one := range all {
+		if err := enqueueLabels(ctx, b.tx, s.work, b.key.site, one.member, one.email); err != nil {
 			return err
 		}
 	}
-	if !b.isRelabelled {
-		return nil
-	}
-	return enqueueLabels(ctx, b.tx, s.work, b.key.site, b.key.member, b.email)
+	return nil
 }
 
 // relabel has the member labelled as the registrations say. A walk-in is none.

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
+	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
 	"github.com/lychgate/caddy-lychgate/internal/work"
@@ -68,17 +71,13 @@ const (
 	findWaiter    = waiterColumns + ` AND member = $3`
 	listWaiting   = waiterColumns + ` ORDER BY since, member LIMIT $3`
 
-	findOffer   = `SELECT COALESCE(offered_until, 0) FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3`
-	offerPlace  = `UPDATE registrations_waiting SET offered_until = $4 WHERE site = $1 AND event = $2 AND member = $3`
-	listExpired = `SELECT member FROM registrations_waiting WHERE site = $1 AND event = $2 AND offered_until <= $3`
-	nextExpiry  = `SELECT COALESCE(MIN(offered_until), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
+	listOffers = waiterColumns + ` AND offered_until IS NOT NULL ORDER BY since, member`
+	findOffer  = `SELECT COALESCE(offered_until, 0) FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3`
+	offerPlace = `UPDATE registrations_waiting SET offered_until = $4 WHERE site = $1 AND event = $2 AND member = $3`
+	nextExpiry = `SELECT COALESCE(MIN(offered_until), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
 
 	removeWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND event = $2`
-
-	// Places that are kept for a member who is forgotten are free again with the next change.
-	countForgottenOffers = `UPDATE registrations_taken SET taken = taken - 1, version = version + 1
-		WHERE site = $1 AND event IN (SELECT event FROM registrations_waiting WHERE site = $1 AND member = $2 AND offered_until IS NOT NULL)`
-	forgetWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND member = $2`
+	listWaitedFor = `SELECT event FROM registrations_waiting WHERE site = $1 AND member = $2 ORDER BY event`
 )
 
 func scanWaiter(row database.Row) (w Waiter, err error) {
@@ -97,26 +96,67 @@ func (s *seats) fill(ctx context.Context, b *booking) error {
 			return database.Wrap("finding who waits first", err)
 		}
 		give := s.giveTo
-		if b.of.terms.Waiting == events.WaitingInvites && b.of.terms.Most > 0 {
+		if b.of.invites() {
 			give = s.offerTo
 		}
-		if err := give(ctx, b, next); err != nil {
+		if err := s.give(ctx, b, next, give); err != nil {
 			return err
 		}
-		b.moved = append(b.moved, next.Member)
 	}
 	return nil
+}
+
+// give has a place given to somebody who waits. An edge of the last release, which knows no list, may have registered them.
+func (s *seats) give(ctx context.Context, b *booking, next Waiter, give func(context.Context, *booking, Waiter) error) error {
+	at, err := readPlace(ctx, b.tx, placeKey{b.key.site, b.key.event, next.Member})
+	if err != nil {
+		return err
+	}
+	if !at.IsZero() {
+		return s.quit(ctx, b, next.Member)
+	}
+	b.moved = append(b.moved, next.Member)
+	return give(ctx, b, next)
+}
+
+// invites reports whether who is next in line is asked whether they take a place.
+func (of *offer) invites() bool {
+	return of.terms.Waiting == events.WaitingInvites && of.terms.Most > 0
+}
+
+// settle ends the offers that nobody took in time, and gives free places to those who wait. Those who have an offer from before the event
+// gave places at once have the place.
+func (s *seats) settle(ctx context.Context, b *booking) error {
+	if b.of.waiting == 0 {
+		return nil
+	}
+	list, err := database.List(ctx, b.tx, scanWaiter, listOffers, b.key.site, b.key.event)
+	if err != nil {
+		return database.Wrap("finding offers", err)
+	}
+	for _, w := range list {
+		switch {
+		case !w.OfferedUntil.After(b.now):
+			err = s.quit(ctx, b, w.Member)
+		case !b.of.invites() && b.of.terms.MovesUp(b.now):
+			err = s.give(ctx, b, w, s.giveTo)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.fill(ctx, b)
 }
 
 // giveTo registers somebody who waits.
 func (s *seats) giveTo(ctx context.Context, b *booking, next Waiter) error {
 	theirs := &booking{tx: b.tx, key: placeKey{b.key.site, b.key.event, next.Member}, of: b.of, now: b.now, wasWaiting: true}
 	if b.of.hasLabels {
-		theirs.relabel(next.Email)
+		b.labelled = append(b.labelled, labelledOne{next.Member, next.Email})
 	}
 	err := theirs.seat(ctx, 0, Reader{Member: next.Member, Email: next.Email, Name: next.Name, Language: next.Language}, "")
 	if err == nil {
-		err = s.enqueue(ctx, theirs)
+		err = s.tell(ctx, theirs)
 	}
 	b.of = theirs.of
 	return err
@@ -169,20 +209,6 @@ func (b *booking) isKept(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return until > b.now.UnixMilli(), database.Wrap("finding an offer", err)
-}
-
-// expire ends the offers that nobody took in time.
-func (s *seats) expire(ctx context.Context, b *booking) error {
-	members, err := database.List(ctx, b.tx, database.Text, listExpired, b.key.site, b.key.event, b.now.UnixMilli())
-	if err != nil {
-		return database.Wrap("finding offers that are over", err)
-	}
-	for _, member := range members {
-		if err := s.quit(ctx, b, member); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // quit takes a member off the list, and frees the place that was kept for them.
@@ -259,47 +285,82 @@ func (l lists) WaitingList(ctx context.Context, site, event string) ([]Waiter, e
 
 // Waiter finds somebody who waits. Errors: ErrNotWaiting, those of the store.
 func (l lists) Waiter(ctx context.Context, site, event, member string) (Waiter, error) {
-	w, err := scanWaiter(l.db.Read.QueryRowContext(ctx, findWaiter, site, event, member))
+	if !events.IsID(event) || !isLine(member) {
+		return Waiter{}, ErrNotWaiting
+	}
+	return waiter(ctx, l.db.Read, placeKey{site, event, member})
+}
+
+func waiter(ctx context.Context, from querier, key placeKey) (Waiter, error) {
+	w, err := scanWaiter(from.QueryRowContext(ctx, findWaiter, key.site, key.event, key.member))
 	if errors.Is(err, sql.ErrNoRows) {
 		return w, ErrNotWaiting
 	}
 	return w, database.Wrap("finding who waits", err)
 }
 
-// MoveUp registers somebody who waits, whoever is ahead of them. Errors: ErrNotWaiting, and those of Restore.
-func (g *GuestList) MoveUp(ctx context.Context, site, event, member, by string, isOverLimit bool) (Registrant, error) {
-	w, err := g.Waiter(ctx, site, event, member)
-	if err != nil {
-		return Registrant{}, err
-	}
-	got, _, err := g.seat(ctx, site, event, member, isOverLimit, func(b *booking, most int) error {
-		b.wasWaiting = true
-		return b.seat(ctx, most, Reader{Member: w.Member, Email: w.Email, Name: w.Name, Language: w.Language}, by)
+// MoveUp registers somebody who waits, whoever is ahead of them. It returns false for somebody who is registered already. Errors:
+// ErrNotWaiting, and those of Restore.
+func (g *GuestList) MoveUp(ctx context.Context, site, event, member, by string, isOverLimit bool) (moved Registrant, isNew bool, err error) {
+	return g.seat(ctx, site, event, member, isOverLimit, func(b *booking, most int) error {
+		w, err := waiter(ctx, b.tx, b.key)
+		if err != nil {
+			return err
+		}
+		b.wasWaiting, b.did = true, "moved up"
+		return b.seat(ctx, most, Reader{Member: w.Member, Email: w.Email, Name: w.Name, Language: w.Language}, clip.Text(cmp.Or(by, "Staff"), maxGuestText))
 	})
-	return got, err
 }
 
 // RemoveWaiting takes somebody off the waiting list. Errors: ErrNotWaiting, events.ErrNotFound, those of the store.
 func (g *GuestList) RemoveWaiting(ctx context.Context, site, event, member string) error {
+	switch {
+	case !events.IsID(event):
+		return events.ErrNotFound
+	case !isLine(member):
+		return ErrNotWaiting
+	}
+	const did = "removed from the waiting list"
 	hold := func(tx *sql.Tx) (events.Event, error) { return g.events.Hold(ctx, tx, site, event) }
 	_, err := g.seats.change(ctx, hold, site, member, func(b *booking) error {
 		before := b.of.waiting
 		err := g.quit(ctx, b, member)
-		if err == nil && b.of.waiting == before {
+		if err == nil && b.of.waiting == before && b.did != did { // in the commit that was lost, which was kept
 			err = ErrNotWaiting
 		}
+		b.did = did
 		return err
 	})
+	if err == nil {
+		audit.Note(ctx, site, "guest", event+"/"+member, did)
+	}
 	return err
+}
+
+// forgetWaiting takes a member who was deleted off the waiting lists. A place that is kept for them goes to the next.
+func (s *seats) forgetWaiting(ctx context.Context, site, member string) error {
+	list, err := database.List(ctx, s.db.Read, database.Text, listWaitedFor, site, member)
+	for i := 0; i < len(list) && err == nil; i++ {
+		hold := func(tx *sql.Tx) (events.Event, error) { return s.events.Hold(ctx, tx, site, list[i]) }
+		_, err = s.change(ctx, hold, site, member, func(b *booking) error { return s.quit(ctx, b, member) })
+		if errors.Is(err, events.ErrNotFound) { // it was deleted, and nobody moves up
+			_, err = s.db.Write.ExecContext(ctx, leaveWaiting, site, list[i], member)
+		}
+	}
+	return database.Wrap("forgetting who waits", err)
 }
 
 // Changed gives the places that a change of an event has freed to who waits, in its transaction, which holds the event.
 func (s *Service) Changed(ctx context.Context, tx *sql.Tx, e *events.Event) error {
 	of, err := offerOf(ctx, tx, e)
-	if err != nil || of.waiting == 0 {
+	if err != nil {
 		return err
 	}
-	return s.seats.fill(ctx, &booking{tx: tx, key: placeKey{e.Site, e.ID, ""}, of: of, now: s.seats.db.Now()})
+	b := &booking{tx: tx, key: placeKey{e.Site, e.ID, ""}, of: of, now: s.seats.db.Now()}
+	if err := s.seats.settle(ctx, b); err != nil {
+		return err
+	}
+	return s.seats.label(ctx, b)
 }
 
 // expireOffers is the kind of work that ends offers.

@@ -70,7 +70,7 @@ func TestFreePlacesGoToWhoWaits(t *testing.T) {
 			want[Registration](t)(e.Leave(t.Context(), "daily", "party", reader(2)))
 		}, []string{"registered", "may wait behind 2", "waits behind 0", "waits behind 1"}},
 		"staff move the last one up, past the limit": {nil, func(t *testing.T, e *edge) {
-			want[Registrant](t)(e.MoveUp(t.Context(), "daily", party, reader(4).Member, "Ada", true))
+			want[Registrant](t)(e.moveUp(4, true)(t))
 		}, []string{"registered", "waits behind 0", "waits behind 1", "registered"}},
 		"staff take one off the list": {nil, func(t *testing.T, e *edge) {
 			if err := e.RemoveWaiting(t.Context(), "daily", party, reader(3).Member); err != nil {
@@ -78,7 +78,7 @@ func TestFreePlacesGoToWhoWaits(t *testing.T) {
 			}
 		}, []string{"registered", "waits behind 0", "may wait behind 2", "waits behind 1"}},
 		"a member is deleted": {nil, func(t *testing.T, e *edge) {
-			if err := forgetMember(t.Context(), e.db, "daily", reader(2).Member); err != nil {
+			if err := e.service.seats.forgetMember(t.Context(), "daily", reader(2).Member); err != nil {
 				t.Errorf("forgetMember: %v", err)
 			}
 		}, []string{"registered", "may wait behind 2", "waits behind 0", "waits behind 1"}},
