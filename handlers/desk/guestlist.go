@@ -35,6 +35,7 @@ type guestPage struct {
 	Next    string // the address of the next page, "" for none
 	CSV     string // the address of the download
 	Refused string // why nobody can be added, "" if somebody can
+	IsTold  bool   // who is added gets a confirmation by mail
 
 	Email, NewName string // that were typed
 	Key            string // of the next guest who is added
@@ -126,6 +127,7 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
 	}
 	page.Key = rand.Text()
+	page.IsTold = v.site.Events.SendsMail && e.Status == events.Published && !e.Terms().IsOver(v.events.Now())
 	page.CSV = "events/" + id + "/registrations.csv"
 	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message

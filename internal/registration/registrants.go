@@ -84,6 +84,7 @@ const (
 	selectRegistrants = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = ? AND event = ?`
 	findRegistrant    = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = $1 AND event = $2 AND member = $3`
 	registeredEmails  = `SELECT email FROM registrations WHERE site = $1 AND event = $2 AND cancelled_at IS NULL AND email <> ''`
+	countMailed       = `SELECT COUNT(*), COUNT(quiet_at) FROM registrations WHERE site = $1 AND event = $2 AND cancelled_at IS NULL AND email <> ''`
 	findVersion       = `SELECT COALESCE((SELECT version FROM registrations_taken WHERE site = $1 AND event = $2), 0)`
 )
 
@@ -242,6 +243,13 @@ func (l lists) Registered(ctx context.Context, site, event string, each func(ema
 		return err
 	}, registeredEmails, site, event)
 	return database.Wrap("listing registrants", err)
+}
+
+// Mailed counts who is registered for an event and has an email, and who of them wants no mails that they can do without. Errors: those
+// of the store.
+func (l lists) Mailed(ctx context.Context, site, event string) (all, quiet int, err error) {
+	err = l.db.Read.QueryRowContext(ctx, countMailed, site, event).Scan(&all, &quiet)
+	return all, quiet, database.Wrap("counting registrants with an email", err)
 }
 
 // pageTimeout bounds the reading of each page.
