@@ -312,3 +312,16 @@ func TestEditorReadsWhoIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A guest whose last mail the server refused is marked with what it said, where the site sends mails.
+func TestGuestsWhoseMailsAreRefused(t *testing.T) {
+	h, e, member := withParty(t)
+	dbtest.Exec(t, h.DB, `INSERT INTO mails (site, event, member, reason, sent_at, told, refusal) VALUES ('daily', $1, $2, 'moved 2', 1, '', '550 <b>no such user</b>')`, e.ID, member)
+	const mark = "Mail refused New date or place: 550 <b>no such user</b>"
+	for sends := range map[bool]bool{true: true, false: true} {
+		h.Site.Events.SendsMail = sends
+		if got := h.get("guest-list?event="+e.ID, "Editor").text(t); strings.Contains(got, mark) != sends {
+			t.Errorf("the site sends mails: %t: %s, want %q in it: %t", sends, got, mark, sends)
+		}
+	}
+}
