@@ -29,6 +29,9 @@ type EventsSite struct {
 
 	// Members has those whom staff register.
 	Members registration.MemberHost
+
+	// SendsMail means that registrants are told by mail.
+	SendsMail bool
 }
 
 // AddRegistrant registers somebody for an event, as [registration.GuestList.Add] does. Errors are those

@@ -77,12 +77,12 @@ func (r *eventsView) copyAgain(ctx context.Context, id string, problems []manife
 
 // guestsAsked says how many are registered for an event, and what they learn if something is done to it, "" for nothing.
 func (r *eventsView) guestsAsked(ctx context.Context, e events.Event, do string) (string, error) {
-	if learn, ok := guestsLearn[do]; ok {
-		n, err := r.registered(ctx, e)
-		if n == 0 {
-			return "", err
+	if _, ok := guestsLearn[do]; ok {
+		said, err := r.guestsLearn(ctx, e, do)
+		if said != "" && do == "unpublish" {
+			said += r.cancelInstead(e)
 		}
-		return guestsOf(n, "is registered", "are registered") + learn, err
+		return said, err
 	}
 	if do != "delete" {
 		return "", nil
@@ -100,9 +100,17 @@ func (r *eventsView) guestsAsked(ctx context.Context, e events.Event, do string)
 	}
 	said := fmt.Sprintf("%d registered and %d cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it.", of.Registered, of.Cancelled)
 	if of.Registered > 0 {
-		said += " Nobody gets a mail: tell them."
+		said += " Nobody gets a mail: tell them." + r.cancelInstead(e)
 	}
 	return said, nil
+}
+
+// cancelInstead says that guests are told by mail of an event that is cancelled, "" if they are not.
+func (r *eventsView) cancelInstead(e events.Event) string {
+	if !r.site.Events.SendsMail || e.Status != events.Published || e.Terms().IsOver(r.events.Now()) {
+		return ""
+	}
+	return " Cancel the event first, and they are told by mail."
 }
 
 // retype shows the editor with another type, and what was typed.

@@ -323,18 +323,44 @@ func (r *eventsView) toldOf(ctx context.Context, e events.Event, done string) *n
 		text = later
 	}
 	said := &notice{Text: strings.ReplaceAll(text, "%s", r.site.Kind.Title)}
-	learn, ok := guestsLearn[done]
-	if !ok {
+	if _, ok := guestsLearn[done]; !ok {
 		return said
 	}
 	if done == "move" || done == "publish-moved" {
 		said.Text += deadlineOf(e, r.events.Now())
 	}
-	if n, err := r.registered(ctx, e); err == nil && n > 0 {
-		said.Text += " " + guestsOf(n, "is registered", "are registered") + learn
+	if learn, err := r.guestsLearn(ctx, e, done); err == nil && learn != "" {
+		said.Text += " " + learn
 		said.More = r.guestLinks(e)
 	}
 	return said
+}
+
+// guestsLearn says how many are registered for an event, and what they learn of what was done, or is about to be; "" if nobody is.
+func (r *eventsView) guestsLearn(ctx context.Context, e events.Event, do string) (string, error) {
+	n, err := r.registered(ctx, e)
+	if n == 0 || err != nil {
+		return "", err
+	}
+	said, mailed := guestsOf(n, "is registered", "are registered"), 0
+	rest, isMailed := guestsLearnToo[do]
+	if isMailed && r.site.Events.SendsMail && !e.Terms().IsOver(r.events.Now()) {
+		guests, err := r.guests()
+		if err == nil {
+			mailed, _, err = guests.Mailed(ctx, r.site.Name, e.ID)
+		}
+		if err != nil {
+			return "", away(err)
+		}
+	}
+	if mailed == 0 {
+		return said + guestsLearn[do], nil
+	}
+	said += ". " + guestsOf(mailed, "is told", "are told") + " by mail, five minutes later."
+	if alone := n - mailed; alone > 0 {
+		said += " " + guestsOf(alone, "has", "have") + " no email: tell them."
+	}
+	return said + rest, nil
 }
 
 // guestLinks lead to those who are registered for an event: to the guest list, and to where staff can write to them.
@@ -379,12 +405,21 @@ func guestsOf(n int, one, many string) string {
 
 const moveLearned = ". Nobody gets a mail. The event's page and subscribed calendars have the new date and place. Tell them."
 
-// guestsLearn is what those who are registered for an event learn of what was done, or is about to be.
+// guestsLearn is what those who are registered for an event learn of what was done, or is about to be, where nobody gets a mail.
 var guestsLearn = map[string]string{
 	"move":          moveLearned,
 	"publish-moved": moveLearned,
 	"unpublish":     ". Nobody gets a mail, and the event's page is gone. Tell them. They stay registered if it is published again.",
 	"cancel":        ". Nobody gets a mail. Only the event's page and subscribed calendars say so. Tell them.",
+}
+
+const movedToo = " The event's page and subscribed calendars have the new date and place."
+
+// guestsLearnToo is what follows for those who get a mail of it.
+var guestsLearnToo = map[string]string{
+	"move":          movedToo,
+	"publish-moved": movedToo,
+	"cancel":        " The event's page and subscribed calendars say so too.",
 }
 
 // eventsDoneLater is what was done, in words, while the platform does not have it yet.

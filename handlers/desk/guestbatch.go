@@ -89,6 +89,9 @@ func (v *view) batchOf(ctx context.Context, page *guestPage, read *guestsRead, g
 	if page.Tally.Most > 0 && n > 0 {
 		say("%s", placesLeft(page.Tally, n))
 	}
+	if page.IsTold && n > 0 {
+		say("%s", plural(n, "The guest gets", "Each gets")+" a confirmation by mail.")
+	}
 	if read.gone > 0 {
 		say("%s cancelled, as the list says, and %s left out.", guestsInWords(read.gone), plural(read.gone, "is", "are"))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/registration/mails"
 )
 
 // This file shows who has registered for an event, and changes it (docs/registration.md#guest-list).
@@ -35,6 +36,7 @@ type guestPage struct {
 	Next    string // the address of the next page, "" for none
 	CSV     string // the address of the download
 	Refused string // why nobody can be added, "" if somebody can
+	IsTold  bool   // who is added gets a confirmation by mail
 
 	Email, NewName string // that were typed
 	Key            string // of the next guest who is added
@@ -66,7 +68,8 @@ type shownGuest struct {
 	Email       string // "" if it is the title
 	IsCancelled bool
 	IsIn        bool
-	HasName     bool // that can be erased
+	HasName     bool   // that can be erased
+	Mail        string // which the server refused, "" for none
 	IsErased    bool
 }
 
@@ -120,12 +123,16 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 	page.Tally = found.Tally
 	for _, r := range found.Registrants {
 		g := shownGuestOf(r)
+		if r.Refused != nil && v.site.Events.SendsMail && !g.IsCancelled {
+			g.Mail = cmp.Or(mailNames[r.Refused.Kind], "Mail") + ": " + clip.Text(r.Refused.Text, maxMessage)
+		}
 		page.Guests, page.Erases = append(page.Guests, g), page.Erases || g.HasName
 	}
 	if found.Next != "" {
 		page.Next = "guest-list?" + url.Values{"event": {id}, "q": {page.Query}, "after": {found.Next}}.Encode()
 	}
 	page.Key = rand.Text()
+	page.IsTold = v.site.Events.SendsMail && e.Status == events.Published && !e.Terms().IsOver(v.events.Now())
 	page.CSV = "events/" + id + "/registrations.csv"
 	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message
@@ -141,6 +148,16 @@ var guestsDone = map[string]string{
 	"restore": "is registered again.",
 	"walk-in": "is checked in.",
 	"erase":   "The name was erased.",
+}
+
+// mailNames are mails to guests, by their kind.
+var mailNames = map[string]string{
+	mails.Confirmation: "Confirmation",
+	mails.Reminder:     "Reminder",
+	mails.Moved:        "New date or place",
+	mails.Cancelled:    "The event is cancelled",
+	mails.Place:        "Place from the waiting list",
+	mails.Invitation:   "Offer of a place",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.

@@ -265,3 +265,63 @@ func TestEditorReadsWhatGuestsLearn(t *testing.T) {
 		t.Errorf("saved while nobody can count guests: %v %s, want the event", got.Code, got.Body)
 	}
 }
+
+// Where the site sends mails, the desk says before and after what registrants are told, and when, and who has no email.
+func TestEditorReadsWhoIsTold(t *testing.T) {
+	const told = "2 are registered. 1 is told by mail, five minutes later. 1 has no email: tell them."
+	for name, test := range map[string]struct {
+		do, date string
+		want     string // before, and after
+	}{
+		"cancelled":                {"cancel", "2100-05-01", told + " The event's page and subscribed calendars say so too."},
+		"cancelled after its end":  {"cancel", "2020-05-01", "2 are registered. Nobody gets a mail."},
+		"unpublished":              {"unpublish", "2100-05-01", "2 are registered. Nobody gets a mail, and the event's page is gone."},
+		"unpublished, and instead": {"unpublish", "2100-05-01", "Tell them. They stay registered if it is published again."},
+	} {
+		h := newHarness(t)
+		h.declareEvents()
+		h.Site.Events.SendsMail = true
+		e := h.publish(map[string]any{"name": "Party", "menu": "Cake", "event_date": test.date, "access": "free"})
+		h.addGuest(e.ID, "jane@example.com", "Jane")
+		h.addGuest(e.ID, "", "Joe")
+		if got := h.get("events?confirm="+test.do+"&event="+e.ID, "Editor").text(t); !strings.Contains(got, test.want) {
+			t.Errorf("before it is %s: got %q, want %q in it", name, got, test.want)
+		}
+		if got := h.post("events", "Editor", "do", test.do, "event", e.ID, "revision", "0").text(t); !strings.Contains(got, test.want) {
+			t.Errorf("after it is %s: got %q, want %q in it", name, got, test.want)
+		}
+	}
+	h, e, _ := withParty(t)
+	h.Site.Events.SendsMail = true
+	for _, do := range []string{"unpublish", "delete"} {
+		if got, want := h.get("events?confirm="+do+"&event="+e.ID, "Editor").text(t), "Cancel the event first, and they are told by mail."; !strings.Contains(got, want) {
+			t.Errorf("before %s: got %q, want %q in it", do, got, want)
+		}
+	}
+	moved := h.post("events", "Editor", "do", "save", "event", e.ID, "revision", "0", "type", "party", "was", "party", "kept", "{}",
+		"f.name", "Party", "f.menu", "Cake", "f.event_date", "2100-05-02", "f.access", "free").text(t)
+	if want := "1 is registered. 1 is told by mail, five minutes later. The event's page and subscribed calendars have the new date and place. Guest list"; !strings.Contains(moved, want) {
+		t.Errorf("moved: got %q, want %q in it", moved, want)
+	}
+	for _, test := range []struct{ page, want string }{
+		{h.get("guest-list?event="+e.ID, "Editor").Text, "Each guest with an email gets a confirmation by mail."},
+		{h.post("guest-list", "Editor", "event", e.ID, "do", "read", "lines", "joe@example.com").Text, "The guest gets a confirmation by mail."},
+	} {
+		if !strings.Contains(test.page, test.want) {
+			t.Errorf("the guest list: got %q, want %q in it", test.page, test.want)
+		}
+	}
+}
+
+// A guest whose last mail the server refused is marked with what it said, where the site sends mails.
+func TestGuestsWhoseMailsAreRefused(t *testing.T) {
+	h, e, member := withParty(t)
+	dbtest.Exec(t, h.DB, `INSERT INTO mails (site, event, member, reason, sent_at, told, refusal) VALUES ('daily', $1, $2, 'moved 2', 1, '', '550 <b>no such user</b>')`, e.ID, member)
+	const mark = "Mail refused New date or place: 550 <b>no such user</b>"
+	for sends := range map[bool]bool{true: true, false: true} {
+		h.Site.Events.SendsMail = sends
+		if got := h.get("guest-list?event="+e.ID, "Editor").text(t); strings.Contains(got, mark) != sends {
+			t.Errorf("the site sends mails: %t: %s, want %q in it: %t", sends, got, mark, sends)
+		}
+	}
+}

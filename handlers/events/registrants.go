@@ -40,6 +40,14 @@ type (
 		CancelledAt  *string `json:"cancelled_at"`
 		CancelledBy  *string `json:"cancelled_by"` // null for the member
 		CheckedInAt  *string `json:"checked_in_at"`
+
+		MailRefused *refusedResponse `json:"mail_refused"` // null unless the last mail was refused
+	}
+
+	refusedResponse struct {
+		Kind   string `json:"kind"`
+		At     string `json:"at"`
+		Reason string `json:"reason"`
 	}
 
 	// additionBody is who is added, a walk-in without an email. With a member, a registration that
@@ -96,10 +104,10 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 		return api.Response{}, err
 	}
 	a.Response.Header().Set("Etag", api.ETag(tag))
-	return api.Response{Body: registrantsOf(page)}, nil
+	return api.Response{Body: a.registrantsOf(page)}, nil
 }
 
-func registrantsOf(page registration.RegistrantPage) registrantsResponse {
+func (a *eventRequest) registrantsOf(page registration.RegistrantPage) registrantsResponse {
 	response := registrantsResponse{
 		Registrations: []registrantResponse{}, Registered: page.Tally.Registered, Cancelled: page.Tally.Cancelled, CheckedIn: page.Tally.CheckedIn,
 		Next: api.TextOrNull(page.Next), Changes: page.Changes,
@@ -108,16 +116,20 @@ func registrantsOf(page registration.RegistrantPage) registrantsResponse {
 		response.MaxAttendees = &page.Tally.Most
 	}
 	for _, r := range page.Registrants {
-		response.Registrations = append(response.Registrations, registrantOf(r))
+		response.Registrations = append(response.Registrations, a.registrantOf(r))
 	}
 	return response
 }
 
-func registrantOf(r registration.Registrant) registrantResponse {
-	return registrantResponse{
+func (a *eventRequest) registrantOf(r registration.Registrant) registrantResponse {
+	shown := registrantResponse{
 		Member: r.Member, Email: r.Email, Name: r.Name, RegisteredAt: api.Time(r.RegisteredAt), AddedBy: api.TextOrNull(r.AddedBy),
 		CancelledAt: api.TimeOrNull(r.CancelledAt), CancelledBy: api.TextOrNull(r.CancelledBy), CheckedInAt: api.TimeOrNull(r.CheckedInAt),
 	}
+	if r.Refused != nil && a.site.SendsMail {
+		shown.MailRefused = &refusedResponse{r.Refused.Kind, api.Time(r.Refused.At), r.Refused.Text}
+	}
+	return shown
 }
 
 // addRegistrant registers somebody, or takes up a registration again.
@@ -148,7 +160,7 @@ func (a *eventRequest) addRegistrant(ctx context.Context) (api.Response, error) 
 	if isNew {
 		status = http.StatusCreated
 	}
-	return api.Response{Status: status, Body: registrantOf(added)}, nil
+	return api.Response{Status: status, Body: a.registrantOf(added)}, nil
 }
 
 func (a *eventRequest) restore(ctx context.Context, body additionBody) (registration.Registrant, bool, error) {
@@ -202,13 +214,13 @@ func (a *eventRequest) changeCheckIn(ctx context.Context, isIn bool) (api.Respon
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Response{Body: registrantOf(registrant)}, nil
+	return api.Response{Body: a.registrantOf(registrant)}, nil
 }
 
 // csvColumns are the header of the export. Without a byte order mark, Excel takes UTF-8 for
 // another encoding.
 // A parser that does not know it takes it for a part of the first name, which has no quotes for that reason.
-const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by,Checked in (UTC)\r\n"
+const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by,Checked in (UTC)"
 
 // exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
 // connection if the end is missing. It may take longer for the whole than other requests may last: each
@@ -238,10 +250,14 @@ func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, err
 				return api.Response{IsWritten: true}, nil
 			}
 			_, _ = out.WriteString(csvColumns) // an error stays with out
+			if a.site.SendsMail {
+				_, _ = out.WriteString(",Not delivered")
+			}
+			_, _ = out.WriteString("\r\n")
 		}
 		_ = http.NewResponseController(a.Response).SetWriteDeadline(time.Now().Add(chunkTime)) // a writer without deadlines has those of Caddy
 		for _, r := range page {
-			writeCSV(out, r)
+			a.writeCSV(out, r)
 		}
 		if out.Flush() != nil {
 			panic(http.ErrAbortHandler) // the reader has left, or is too slow
@@ -259,8 +275,16 @@ func (a *eventRequest) beginCSV(event string) {
 	a.Response.WriteHeader(http.StatusOK)
 }
 
-func writeCSV(out *bufio.Writer, r registration.Registrant) {
-	for i, value := range []string{r.Email, r.Name, csvTime(r.RegisteredAt), r.AddedBy, csvTime(r.CancelledAt), r.CancelledBy, csvTime(r.CheckedInAt)} {
+func (a *eventRequest) writeCSV(out *bufio.Writer, r registration.Registrant) {
+	values := []string{r.Email, r.Name, csvTime(r.RegisteredAt), r.AddedBy, csvTime(r.CancelledAt), r.CancelledBy, csvTime(r.CheckedInAt)}
+	if a.site.SendsMail {
+		refused := ""
+		if r.Refused != nil {
+			refused = r.Refused.Kind + ": " + r.Refused.Text
+		}
+		values = append(values, refused)
+	}
+	for i, value := range values {
 		if i > 0 {
 			_ = out.WriteByte(',')
 		}

@@ -206,6 +206,34 @@ func TestETagOfRegistrants(t *testing.T) {
 	}
 }
 
+// A guest whose last mail the server refused is marked, where the site sends mails.
+func TestRefusedMails(t *testing.T) {
+	l := openList(t, nil)
+	jane := l.Ghost.EditMember("m1", func(m *platform.Member) { m.UUID, m.Email = "uuid-jane", "guest1@example.com" })
+	l.add(1, "Jane")
+	l.add(2, "Joe")
+	const insert = `INSERT INTO mails (site, event, member, reason, sent_at, told, refusal) VALUES ('daily', $1, $2, $3, $4, '', $5)`
+	dbtest.Exec(t, l.DB, insert, l.event.ID, jane.UUID, "confirmation 1", 1_000_000, "")
+	dbtest.Exec(t, l.DB, insert, l.event.ID, jane.UUID, "moved 2", 2_000_000, "550 5.1.1 <b>no</b>\nsuch user")
+	for sends, want := range map[bool][]string{
+		true:  {`"mail_refused":{"kind":"moved","at":"1970-01-01T00:33:20Z","reason":"550 5.1.1 <b>no</b>\nsuch user"}`, "Checked in (UTC),Not delivered\r\n", "\"moved: 550 5.1.1 <b>no</b>\nsuch user\"\r\n"},
+		false: {`"mail_refused":null}],`, "Checked in (UTC)\r\n", "\"Ed\",\"\",\"\",\"\"\r\n"},
+	} {
+		l.Site.Events.SendsMail = sends
+		got := l.ask("editor", "GET", "/registrations", "").Body.String() + l.ask("editor", "GET", "/registrations.csv", "").Body.String()
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("mails are sent: %t: got %s, want %s in it", sends, got, part)
+			}
+		}
+	}
+	dbtest.Exec(t, l.DB, insert, l.event.ID, jane.UUID, "reminder 3", 3_000_000, "")
+	l.Site.Events.SendsMail = true
+	if got := l.ask("editor", "GET", "/registrations", "").Body.String(); strings.Contains(got, "no such user") {
+		t.Errorf("after a mail that was taken: %s, want no refusal", got)
+	}
+}
+
 // What strangers call themselves is text in a spreadsheet, and whole.
 func TestRegistrantsAsCSV(t *testing.T) {
 	l := openList(t, nil)

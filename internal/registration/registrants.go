@@ -29,6 +29,25 @@ type Registrant struct {
 	CheckedInAt  time.Time // zero while they are not checked in, or not registered
 	Language     string    // of the page where they registered, one of messages, "" for the publication's
 	QuietAt      time.Time // when they wanted no more mails that they can do without, zero for never
+	Refused      *RefusedMail
+}
+
+// RefusedMail is the last mail to a registrant about an event, which the mail server refused for good.
+type RefusedMail struct {
+	Kind string // as package mails has them
+	At   time.Time
+	Text string // what the server said, or why the mail was not sent
+}
+
+// refusedMail reads what lastRefusal has, nil for none.
+func refusedMail(text string) *RefusedMail {
+	first, said, ok := strings.Cut(text, "\n")
+	fields := strings.Fields(first)
+	if !ok || len(fields) < 2 {
+		return nil
+	}
+	at, _ := strconv.ParseInt(fields[0], 10, 64)
+	return &RefusedMail{Kind: fields[1], At: time.UnixMilli(at).UTC(), Text: said}
 }
 
 // registeredAt is zero for a registrant who has cancelled.
@@ -76,7 +95,13 @@ type Tally struct {
 }
 
 const (
-	registrantColumns = `member, email, name, registered_at, added_by, COALESCE(cancelled_at, 0), cancelled_by, COALESCE(checked_in_at, 0), language, COALESCE(quiet_at, 0), changed`
+	// lastRefusal is "" if the server took the last mail.
+	lastRefusal = `COALESCE((SELECT CASE WHEN refusal = '' THEN '' ELSE sent_at || ' ' || reason || '
+' || refusal END FROM mails m WHERE m.site = registrations.site AND m.event = registrations.event AND m.member = registrations.member
+		ORDER BY sent_at DESC, reason DESC LIMIT 1), '')`
+
+	registrantColumns = `member, email, name, registered_at, added_by, COALESCE(cancelled_at, 0), cancelled_by, COALESCE(checked_in_at, 0), language, COALESCE(quiet_at, 0), ` +
+		lastRefusal + `, changed`
 
 	countRegistrants = `SELECT COUNT(*), COUNT(cancelled_at), COUNT(CASE WHEN cancelled_at IS NULL THEN checked_in_at END)
 		FROM registrations WHERE site = $1 AND event = $2`
@@ -84,6 +109,7 @@ const (
 	selectRegistrants = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = ? AND event = ?`
 	findRegistrant    = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = $1 AND event = $2 AND member = $3`
 	registeredEmails  = `SELECT email FROM registrations WHERE site = $1 AND event = $2 AND cancelled_at IS NULL AND email <> ''`
+	countMailed       = `SELECT COUNT(*), COUNT(quiet_at) FROM registrations WHERE site = $1 AND event = $2 AND cancelled_at IS NULL AND email <> ''`
 	findVersion       = `SELECT COALESCE((SELECT version FROM registrations_taken WHERE site = $1 AND event = $2), 0)`
 )
 
@@ -206,8 +232,10 @@ func (l lists) registrants(ctx context.Context, q database.Query) (found []Regis
 }
 
 func scanRegistrant(row database.Row) (of Registrant, version int64, err error) {
+	refused := ""
 	err = row.Scan(&of.Member, &of.Email, &of.Name, database.Time(&of.RegisteredAt), &of.AddedBy,
-		database.Time(&of.CancelledAt), &of.CancelledBy, database.Time(&of.CheckedInAt), &of.Language, database.Time(&of.QuietAt), &version)
+		database.Time(&of.CancelledAt), &of.CancelledBy, database.Time(&of.CheckedInAt), &of.Language, database.Time(&of.QuietAt), &refused, &version)
+	of.Refused = refusedMail(refused)
 	if !of.CancelledAt.IsZero() {
 		of.CheckedInAt = time.Time{}
 	}
@@ -242,6 +270,23 @@ func (l lists) Registered(ctx context.Context, site, event string, each func(ema
 		return err
 	}, registeredEmails, site, event)
 	return database.Wrap("listing registrants", err)
+}
+
+// NoteMail has the list changed for those who read it again, in the transaction that notes a mail which was refused, or the next one
+// that was not.
+func (lists) NoteMail(ctx context.Context, tx *sql.Tx, site, event, member string) error {
+	_, err := tx.ExecContext(ctx, countChange, site, event)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, mailed, site, event, member)
+	}
+	return database.Wrap("noting a mail", err)
+}
+
+// Mailed counts who is registered for an event and has an email, and who of them wants no mails that they can do without. Errors: those
+// of the store.
+func (l lists) Mailed(ctx context.Context, site, event string) (all, quiet int, err error) {
+	err = l.db.Read.QueryRowContext(ctx, countMailed, site, event).Scan(&all, &quiet)
+	return all, quiet, database.Wrap("counting registrants with an email", err)
 }
 
 // pageTimeout bounds the reading of each page.

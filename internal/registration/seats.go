@@ -305,6 +305,7 @@ const (
 	leavePlace = `UPDATE registrations_taken SET taken = taken - 1, version = version + 1 WHERE site = $1 AND event = $2`
 
 	countChange = `UPDATE registrations_taken SET version = version + 1 WHERE site = $1 AND event = $2`
+	mailed      = `UPDATE registrations SET changed = ` + listVersion + ` WHERE site = $1 AND event = $2 AND member = $3`
 	checkIn     = `UPDATE registrations SET checked_in_at = $4, check_changed_at = $5, changed = ` + listVersion + `
 		WHERE site = $1 AND event = $2 AND member = $3 AND check_changed_at <= $5`
 	confirmCheckIn = `UPDATE registrations SET check_changed_at = $4

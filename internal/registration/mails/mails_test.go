@@ -464,3 +464,40 @@ func textsOf(t *testing.T, page string) string {
 	}
 	return strings.Join(texts, " | ")
 }
+
+// Programs that read a guest list again are told of a mail that was refused, and of the next one that was not.
+func TestRefusalIsAChangeOfTheList(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		b := newBench(t, db, 30*24*time.Hour, nil)
+		b.register(1)
+		changed := func(after string) (next string, refusals []string) {
+			t.Helper()
+			page, err := b.registrations.Guests.Changes(t.Context(), "daily", party, after, 10)
+			b.must(err)
+			for _, r := range page.Registrants {
+				if r.Refused != nil {
+					refusals = append(refusals, r.Email+": "+r.Refused.Kind+": "+r.Refused.Text)
+				} else {
+					refusals = append(refusals, r.Email)
+				}
+			}
+			return page.Changes, refusals
+		}
+		next, _ := changed("")
+		b.smtp.At("RCPT", smtptest.Fault{Reply: "550 5.1.1 no such user"})
+		b.pass(0)
+		b.smtp.At("RCPT", smtptest.Fault{})
+		_, got := changed(next)
+		if diff := cmp.Diff([]string{"jane1@example.com: confirmation: 550 5.1.1 no such user"}, got); diff != "" {
+			t.Errorf("what has changed, want -, got +: %s", diff)
+		}
+		b.register(2)
+		b.pass(0)
+		next, _ = changed(next)
+		b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
+		b.pass(changeDelay)
+		if _, got := changed(next); cmp.Diff([]string{"jane1@example.com"}, got) != "" {
+			t.Errorf("what has changed then: %q, want who got a mail after one that was refused", got)
+		}
+	})
+}

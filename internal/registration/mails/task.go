@@ -144,7 +144,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	case may == isDone:
 		return work.Result{Outcome: work.Done}
 	case may == isTooMuch:
-		return work.Result{Outcome: work.Done, Settle: s.note(t.Site, event, member, reason, "", tooManyToOne)}
+		return work.Result{Outcome: work.Done, Settle: s.note(t.Site, event, reason, guest, "", tooManyToOne)}
 	case may == isTooFast:
 		return again("the site has sent as many mails as it may for now", nil)
 	}
@@ -163,7 +163,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 		return work.Result{Outcome: work.Again, Reason: clip.Text(err.Error(), maxReason), IsUnanswered: !isDeferred}
 	case isRefused:
 		s.Sent(t.Site, kind, "refused")
-		return work.Result{Settle: s.note(t.Site, event, member, reason, "", strconv.Itoa(refusal.Code)+" "+refusal.Text)}
+		return work.Result{Settle: s.note(t.Site, event, reason, guest, "", strconv.Itoa(refusal.Code)+" "+refusal.Text)}
 	}
 	s.Sent(t.Site, kind, "sent")
 	said := e.Schedule().AsText()
@@ -173,7 +173,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	case Invitation:
 		said = ""
 	}
-	return work.Result{Settle: s.note(t.Site, event, member, reason, said, "")}
+	return work.Result{Settle: s.note(t.Site, event, reason, guest, said, "")}
 }
 
 const (
@@ -245,9 +245,14 @@ func (s *Service) may(ctx context.Context, site, event, member, reason string) (
 }
 
 // note notes what became of a mail, in the transaction that ends its work.
-func (s *Service) note(site, event, member, reason, said, refusal string) func(context.Context, *sql.Tx) error {
+func (s *Service) note(site, event, reason string, to registration.Registrant, said, refusal string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, noteMail, site, event, member, reason, s.Now().UnixMilli(), said, refusal)
+		if refusal != "" || to.Refused != nil {
+			if err := s.Guests.NoteMail(ctx, tx, site, event, to.Member); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, noteMail, site, event, to.Member, reason, s.Now().UnixMilli(), said, refusal)
 		return err
 	}
 }
