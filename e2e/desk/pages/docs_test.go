@@ -177,7 +177,8 @@ func TestPicturesOfEvents(t *testing.T) {
 	v.goTo("events?new=party")
 	v.typed("name", "Harvest supper")
 	v.state("Saved at ")
-	v.picture(t, "events_editor", "$('desk-page .event-head')", "Harvest supper")
+	v.Until("text($('desk-page .event-head')).endsWith('Draft')")
+	v.picture(t, "events_editor", "$('desk-page .event-head')", "Harvest supper Draft")
 	v.choose("feature_image", "sky.png", asPNG(t, landscape(1600, 1200)))
 	v.Until("$('dialog.crop')?.open")
 	v.picture(t, "events_crop", "$('dialog.crop')", "Crop Image Recommended: 1600px wide, 900px tall, 16:9 aspect ratio "+
