@@ -205,6 +205,9 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 		get #takesPart() { return site.registration && !!this.#event.access; }
 
 		connectedCallback() {
+			const {id} = this.dataset;
+			// A card that was copied into the post of another event is its own event's.
+			if (id && !document.getElementById(tag)?.textContent.includes(id)) this.setAttribute('event', id);
 			all.add(this);
 			place();
 			if (this.dataset.sum && this.hidden) return;
