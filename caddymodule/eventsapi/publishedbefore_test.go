@@ -65,7 +65,7 @@ func TestEventPublishedBefore(t *testing.T) {
 		return ""
 	})
 	wantHead := strings.Replace(fmt.Sprint(before["codeinjection_head"]), "</script>\n<!-- /lychgate", "</script>\n"+script+"<!-- /lychgate", 1)
-	card := regexp.MustCompile(`<lychgate-event data-sum="[0-9a-f]{16}"><p dir="auto" lang="en">Thursday, May 1, 2031 at 7:00 PM \(UTC\)</p>\n<p dir="auto">The Pier</p>\n` +
+	card := regexp.MustCompile(`<lychgate-event data-sum="[0-9a-f]{16}" data-id="` + draft.ID + `"><p dir="auto" lang="en">Thursday, May 1, 2031 at 7:00 PM \(UTC\)</p>\n<p dir="auto">The Pier</p>\n` +
 		`<p dir="auto" lang="en"><a href="[^"]+/ghost/lychgate/events/` + draft.ID + `\.html">You can register for this event\.</a></p>\n</lychgate-event>`)
 	html, _ := after["html"].(string)
 	text, _ := after["lexical"].(string)

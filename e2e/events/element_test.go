@@ -506,6 +506,41 @@ func TestElementInTheCardOfAText(t *testing.T) {
 	}
 }
 
+// A card that an editor has copied into the post of another event is drawn as its own event, also on a page of none. It keeps its text
+// if that event is gone.
+func TestElementInACopiedCard(t *testing.T) {
+	const other, gone = "bbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccc"
+	card := func(id string) string {
+		return `<lychgate-event data-sum="0123456789abcdef" data-id="` + id + `"><p>Card</p></lychgate-event>`
+	}
+	s := newStage(t, true, told(200, "can_register", "Come in.", nil))
+	s.events = map[string]map[string]any{other: party(map[string]any{"id": other, "name": "Other", "slug": "other", "url": s.URL + "/other/"})}
+	cards := `<section class="gh-content">` + card(other) + card(gone) + card("aaaaaaaaaaaaaaaaaaaaaaaaaa") + `</section>`
+	const elements = "[...document.querySelectorAll('lychgate-event:not(script)')].map(e => [e.state.event.id ?? '', text(e.shadowRoot.querySelector('[part=name]')) ?? '', String(seen(e.querySelector('p')))])"
+	for name, c := range map[string]struct {
+		page func(*stage)
+		want [][]string
+	}{
+		"another event's post": {func(s *stage) { s.page("en", party(nil), "", "<h1>Party</h1>"+cards) }, [][]string{{other, "Other", "false"}, {"", "", "true"}, {"aaaaaaaaaaaaaaaaaaaaaaaaaa", "", "false"}}},
+		"a theme with a place": {
+			func(s *stage) {
+				s.page("en", party(nil), "", "<h1>Party</h1><lychgate-event><p></p></lychgate-event>"+cards)
+			},
+			[][]string{{"aaaaaaaaaaaaaaaaaaaaaaaaaa", "", "false"}, {other, "Other", "false"}, {"", "", "true"}, {"", "", "false"}},
+		},
+		"a page of none": {
+			func(s *stage) { s.home("en", "", `<script src="/ghost/lychgate/event.js?en" async></script>`, cards) },
+			[][]string{{other, "Other", "false"}, {"", "", "true"}, {"", "", "true"}},
+		},
+	} {
+		c.page(s)
+		p := s.open(browser.Look{Width: 800, Height: 600})
+		p.Until("[...document.querySelectorAll('lychgate-event:not(script)')].some(e => e.state?.event.id === '" + other + "' && e.state.message)")
+		p.Until("!document.getElementById('lychgate-event') || [...document.querySelectorAll('lychgate-event:not(script)')].some(e => e.state.event.id === 'aaaaaaaaaaaaaaaaaaaaaaaaaa' && e.state.message)")
+		diff(t, name, c.want, browser.JS[[][]string](p, elements))
+	}
+}
+
 // A theme may have several elements, add its own late, or in a shadow tree. All of them say the same.
 func TestElementsOfAPage(t *testing.T) {
 	s := newStage(t, true, told(200, "can_register", "Come in.", nil), told(200, "can_register", "Come in.", nil), told(200, "registered", "See you.", nil))

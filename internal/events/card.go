@@ -24,12 +24,13 @@ const (
 	CardGone   Card = "gone"   // staff deleted it, and it stays away
 )
 
-// cardPattern matches a card as it is written here: its content, and a checksum of that. A card whose checksum does not
+// cardPattern matches a card as it is written here: its content, a checksum of that, and the event's ID, by which the page draws a card
+// that was copied into another post. Cards of older edges have none. A card whose checksum does not
 // fit was edited by staff.
-var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})">(.*)</lychgate-event>\s*$`)
+var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})"(?: data-id="[0-9a-z]+")?>(.*)</lychgate-event>\s*$`)
 
 func (e *Event) cardOf(content string) string {
-	return `<lychgate-event data-sum="` + e.sumOf(content) + `">` + content + `</lychgate-event>`
+	return `<lychgate-event data-sum="` + e.sumOf(content) + `" data-id="` + e.ID + `">` + content + `</lychgate-event>`
 }
 
 // origin matches what Ghost rewrites in the links of a text when the publication's address changes.

@@ -147,6 +147,9 @@ func TestWhoseCardItIs(t *testing.T) {
 	if moved := strings.ReplaceAll(card, "https://old.example.com", "http://news.example.com:8080"); moved == card || !e.isOurs(moved) {
 		t.Errorf("at another address the card %s is not ours, want that it is", moved)
 	}
+	if old := strings.Replace(card, ` data-id="`+e.ID+`"`, "", 1); old == card || !e.isOurs(old) {
+		t.Errorf("the card of an older edge, %s, is not ours, want that it is", old)
+	}
 	if other.isOurs(card) || e.isOurs(strings.Replace(card, "2031", "2032", 1)) {
 		t.Error("the card of another event, or one that was written into, is ours, want that it is not")
 	}

@@ -85,6 +85,10 @@ func TestFreePlacesGoToWhoWaits(t *testing.T) {
 		"behind the deadline": {map[string]any{"registration_deadline": "2020-01-01"}, func(t *testing.T, e *edge) {
 			want[Registration](t)(e.Cancel(t.Context(), "daily", "party", reader(1)))
 		}, []string{"no list", "waits behind 0", "waits behind 1", "waits behind 2"}},
+		"the event is over": {map[string]any{"event_date": "2020-01-01"}, func(*testing.T, *edge) {}, []string{"registered", "no list", "no list", "no list"}},
+		"the event is cancelled": {nil, func(t *testing.T, e *edge) {
+			e.edit(t, func(e *events.Event) { e.Status = events.Cancelled })
+		}, []string{"registered", "no list", "no list", "no list"}},
 		"invited": {map[string]any{"waiting_list": "invite"}, func(t *testing.T, e *edge) {
 			want[Registration](t)(e.Cancel(t.Context(), "daily", "party", reader(1)))
 		}, []string{"may wait behind 3", "offered", "waits behind 0", "waits behind 1"}},

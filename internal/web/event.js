@@ -123,7 +123,9 @@ dt { font-weight: 600 }
 [part=name] { display: block }
 [part=places], [part=moved], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
-[part=registration][data-reserved] { min-height: 7.4em }
+[data-room='1'] { min-height: 7.4em }
+[data-room='2'] { min-height: max(8.1em, 14.2em - 14vw) }
+[data-room='3'] { min-height: max(8.7em, 20em - 30vw) }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
 label { flex: 1 1 13em; min-width: 0 }
 form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
@@ -205,6 +207,9 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 		get #takesPart() { return site.registration && !!this.#event.access; }
 
 		connectedCallback() {
+			const {id} = this.dataset;
+			// A card that was copied into the post of another event is its own event's.
+			if (id && !document.getElementById(tag)?.textContent.includes(id)) this.setAttribute('event', id);
 			all.add(this);
 			place();
 			if (this.dataset.sum && this.hidden) return;
@@ -386,8 +391,10 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 			const told = this.#told, {state} = told ?? {};
 			// What stands above all else already is not said twice.
 			this.#registration.hidden = state === '' || told?.reason === 'cancelled' && this.#event.status === told.reason && !told.registered_at;
-			this.#registration.toggleAttribute('data-reserved', !told && this.#event.status !== 'cancelled'
-				|| told?.waiting || /^(can|login|up|registered)/.test(state));
+			// With a deadline, or places that are limited, there may be more to say.
+			const {status, deadline, max_attendees: most} = this.#event;
+			this.#registration.dataset.room = (told ? told.waiting || /^(can|login|up|registered)/.test(state) : status !== 'cancelled')
+				? 1 + !!deadline + !!most : 0;
 			if (this.#message.textContent !== this.#text) this.#message.textContent = this.#text;
 			// What a reader types in stays.
 			this.#registration.dataset.state = this.#note ? '' : state;
