@@ -237,7 +237,7 @@ func TestRegistrantsAsCSV(t *testing.T) {
 			t.Errorf("the time of %q: %v", name, err)
 		}
 		row[2] = ""
-		if diff := cmp.Diff([]string{fmt.Sprintf("guest%d@example.com", n), want, "", "Ed", "", "", ""}, row); diff != "" {
+		if diff := cmp.Diff([]string{fmt.Sprintf("guest%d@example.com", n), want, "", "Ed", "", "", "", ""}, row); diff != "" {
 			t.Errorf("%q, want -, got +: %s", name, diff)
 		}
 	}
