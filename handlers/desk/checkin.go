@@ -40,7 +40,7 @@ func showCheckIn(ctx context.Context, v *view) (any, error) {
 }
 
 func (v *view) checkIn(ctx context.Context, id, text string) (*checkInPage, error) {
-	list, err := v.guestList(ctx, id, text, "")
+	list, err := v.guestList(ctx, url.Values{"event": {id}, "q": {text}})
 	if err != nil {
 		return nil, err
 	}

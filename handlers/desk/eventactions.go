@@ -99,6 +99,9 @@ func (r *eventsView) guestsAsked(ctx context.Context, e events.Event, do string)
 		return "", nil
 	}
 	said := fmt.Sprintf("%d registered and %d cancelled. Their registrations are deleted too, with who was checked in. Download the guest list first if you need it.", of.Registered, of.Cancelled)
+	if of.Waiting > 0 {
+		said += fmt.Sprintf(" %s for a place.", guestsInWords(of.Waiting)+plural(of.Waiting, " waits", " wait"))
+	}
 	if of.Registered > 0 {
 		said += " Nobody gets a mail: tell them." + r.cancelInstead(e)
 	}

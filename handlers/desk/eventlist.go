@@ -75,7 +75,7 @@ func (r *eventsView) listed(e events.Event, zone *time.Location) listedEvent {
 	return shown
 }
 
-// places says how many are registered for each of some events.
+// places says how many are registered for each of some events, and how many wait.
 func (r *eventsView) places(ctx context.Context, list ...events.Event) ([]*shownPlaces, error) {
 	guests, err := r.guests()
 	if err != nil {
@@ -89,11 +89,15 @@ func (r *eventsView) places(ctx context.Context, list ...events.Event) ([]*shown
 	if err != nil {
 		return nil, away(err)
 	}
+	waiting, err := guests.Waiting(ctx, r.site.Name, ids)
+	if err != nil {
+		return nil, away(err)
+	}
 	places := make([]*shownPlaces, len(list))
 	for i, e := range list {
 		n, hasAny := taken[e.ID]
 		if terms := e.Terms(); terms.Access != "" || hasAny {
-			places[i] = &shownPlaces{n, terms.Most}
+			places[i] = &shownPlaces{n, terms.Most, waiting[e.ID]}
 		}
 	}
 	return places, nil

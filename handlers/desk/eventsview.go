@@ -107,10 +107,11 @@ type listedEvent struct {
 	Guests *shownPlaces // nil if it takes no registrations and has none
 }
 
-// shownPlaces is how many are registered for an event.
+// shownPlaces is how many are registered for an event, and wait.
 type shownPlaces struct {
 	Registered int
 	Most       int // 0 for any number
+	Waiting    int
 }
 
 // shownPending is why the platform does not have an event as it is here.

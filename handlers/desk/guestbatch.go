@@ -77,7 +77,7 @@ func (v *view) batchOf(ctx context.Context, page *guestPage, read *guestsRead, g
 	say := func(text string, of ...any) { batch.Texts = append(batch.Texts, fmt.Sprintf(text, of...)) }
 	switch {
 	case n > 0:
-	case len(again)+read.gone == 0:
+	case len(again)+read.gone+read.waits == 0:
 		batch.Title = "Nobody can be added"
 		say("Write the email address of a guest on each line.")
 	default:
@@ -94,6 +94,9 @@ func (v *view) batchOf(ctx context.Context, page *guestPage, read *guestsRead, g
 	}
 	if read.gone > 0 {
 		say("%s cancelled, as the list says, and %s left out.", guestsInWords(read.gone), plural(read.gone, "is", "are"))
+	}
+	if read.waits > 0 {
+		say("%s for a place, as the list says, and %s left out.", guestsInWords(read.waits)+plural(read.waits, " waits", " wait"), plural(read.waits, "is", "are"))
 	}
 	if read.twice > 0 {
 		say("%d %s a guest who is on the list already.", read.twice, plural(read.twice, "line repeats", "lines repeat"))
@@ -131,7 +134,7 @@ func (v *view) sortOut(ctx context.Context, event string, list []listedGuest) (a
 
 // placesLeft says how many places an event with a limit has for n more.
 func placesLeft(of registration.Tally, n int) string {
-	left := max(0, of.Most-of.Registered)
+	left := max(0, of.Most-of.Registered-of.Offered)
 	said := fmt.Sprintf("There %s left.", plural(left, "is 1 place", fmt.Sprintf("are %d places", left)))
 	if left == 0 {
 		said = "There is no place left."
@@ -174,7 +177,7 @@ func (v *view) fileOf(field string) (text, guess string, err error) {
 // guestListOf reads the list that a form is on.
 func (v *view) guestListOf(ctx context.Context) (*guestPage, error) {
 	form := v.request.PostForm
-	return v.guestList(ctx, form.Get("event"), form.Get("q"), form.Get("after"))
+	return v.guestList(ctx, form)
 }
 
 // severalAdded is what became of several guests.

@@ -44,6 +44,8 @@ type guestPage struct {
 
 	Batch *guestBatch // those who are added next, or nil
 	Lines string      // of several guests, that were typed
+
+	Waiting *waitingPage // nil if nobody waits
 }
 
 // IsOver reports whether more are registered than the event has places for.
@@ -55,7 +57,8 @@ type guestQuestion struct {
 	Text, Do      string
 	Email, Name   string // of who is added
 	Key           string
-	Member        string // who is taken back
+	Member        string // who is taken back, or waits
+	MovesUp       bool   // who waits
 	ID, Who       string
 	Query, Cursor string
 }
@@ -94,7 +97,7 @@ func (v *view) guests() (*registration.GuestList, error) {
 // showGuestList shows a page of the list.
 func showGuestList(ctx context.Context, v *view) (any, error) {
 	query := v.request.URL.Query()
-	page, err := v.guestList(ctx, query.Get("event"), query.Get("q"), query.Get("after"))
+	page, err := v.guestList(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +107,9 @@ func showGuestList(ctx context.Context, v *view) (any, error) {
 	return page, err
 }
 
-// guestList reads a page of the list of an event.
-func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPage, error) {
+// guestList reads a page of the list of an event, as a query or a form says.
+func (v *view) guestList(ctx context.Context, asked url.Values) (*guestPage, error) {
+	id, text, after := asked.Get("event"), asked.Get("q"), asked.Get("after")
 	guests, err := v.guests()
 	if err != nil {
 		return nil, err
@@ -137,7 +141,8 @@ func (v *view) guestList(ctx context.Context, id, text, after string) (*guestPag
 	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message
 	}
-	return page, nil
+	page.Waiting, err = v.waiting(ctx, guests, page, asked.Get("waiting"))
+	return page, err
 }
 
 // guestsDone are what was done with a guest, in words.
@@ -148,6 +153,8 @@ var guestsDone = map[string]string{
 	"restore": "is registered again.",
 	"walk-in": "is checked in.",
 	"erase":   "The name was erased.",
+	"move-up": "has a place now.",
+	"leave":   "The guest was removed from the waiting list.",
 }
 
 // mailNames are mails to guests, by their kind.
@@ -166,6 +173,9 @@ func (v *view) guestDone(ctx context.Context, event string) (*notice, string, er
 	text, ok := guestsDone[query.Get("done")]
 	if !ok || !v.isOwnLink() {
 		return nil, "", nil
+	}
+	if query.Get("done") == "leave" {
+		return &notice{Text: text}, "", nil
 	}
 	guests, err := v.guests()
 	if err != nil {
@@ -197,7 +207,7 @@ var (
 // changeGuestList does what a form says.
 func changeGuestList(ctx context.Context, v *view) (any, error) {
 	form := v.request.PostForm
-	id, do, isOver := form.Get("event"), form.Get("do"), form.Get("over") != ""
+	id, do := form.Get("event"), form.Get("do")
 	switch do {
 	case "read":
 		return readGuestForm(ctx, v)
@@ -210,25 +220,9 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var of registration.Registrant
-	isNew := true
-	switch do {
-	case "add", "add-name":
-		switch isAlone := strings.TrimSpace(form.Get("email")) == ""; {
-		case isAlone && do == "add":
-			return v.guestRefused(ctx, "guest-list", errNoEmail)
-		case !isAlone && do == "add-name":
-			return v.guestRefused(ctx, "guest-list", errWithEmail)
-		}
-		of, isNew, err = v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
-	case "remove":
-		of, err = guests.Remove(ctx, v.site.Name, id, form.Get("member"), v.member.Name)
-	case "restore":
-		of, _, err = guests.Restore(ctx, v.site.Name, id, form.Get("member"), isOver)
-	case "erase":
-		of, err = guests.EraseName(ctx, v.site.Name, id, form.Get("member"))
-	default:
-		return nil, errForm
+	of, isNew, err := v.changeGuest(ctx, guests, id, do)
+	if errors.Is(err, errForm) {
+		return nil, err
 	}
 	if err != nil {
 		return v.guestRefused(ctx, "guest-list", err)
@@ -237,12 +231,42 @@ func changeGuestList(ctx context.Context, v *view) (any, error) {
 		do = "again"
 	}
 	next := url.Values{"event": {id}, "done": {strings.TrimSuffix(do, "-name")}, "member": {of.Member}}
-	for key, field := range map[string]string{"q": "q", "after": "after"} {
+	for _, field := range []string{"q", "after", "waiting"} {
 		if value := form.Get(field); value != "" {
-			next.Set(key, clip.Text(value, maxTitle))
+			next.Set(field, clip.Text(value, maxTitle))
 		}
 	}
 	return redirection(next.Encode()), nil
+}
+
+// changeGuest does what a form says of one guest, and reports whether they were not registered before. Errors: errForm, errNoEmail,
+// errWithEmail, those of the guest list.
+func (v *view) changeGuest(ctx context.Context, guests *registration.GuestList, id, do string) (of registration.Registrant, isNew bool, err error) {
+	form := v.request.PostForm
+	member, isOver := form.Get("member"), form.Get("over") != ""
+	switch do {
+	case "add", "add-name":
+		switch isAlone := strings.TrimSpace(form.Get("email")) == ""; {
+		case isAlone && do == "add":
+			return of, false, errNoEmail
+		case !isAlone && do == "add-name":
+			return of, false, errWithEmail
+		}
+		return v.site.Events.AddRegistrant(ctx, id, registration.Addition{Email: form.Get("email"), Name: form.Get("name"), By: v.member.Name, OverLimit: isOver, Key: form.Get("key")})
+	case "move-up":
+		return guests.MoveUp(ctx, v.site.Name, id, member, v.member.Name, isOver)
+	case "remove":
+		of, err = guests.Remove(ctx, v.site.Name, id, member, v.member.Name)
+	case "restore":
+		of, _, err = guests.Restore(ctx, v.site.Name, id, member, isOver)
+	case "erase":
+		of, err = guests.EraseName(ctx, v.site.Name, id, member)
+	case "leave":
+		err = guests.RemoveWaiting(ctx, v.site.Name, id, member)
+	default:
+		err = errForm
+	}
+	return of, true, err
 }
 
 // guestRefused is the list for a page, with why something was not done, or the question whether to do
@@ -253,7 +277,7 @@ func (v *view) guestRefused(ctx context.Context, name string, err error) (*guest
 	if errors.Is(err, events.ErrNotFound) || failure.IsUnforeseen || errors.Is(err, context.Canceled) {
 		return nil, v.explain(err)
 	}
-	page, listErr := v.guestList(ctx, form.Get("event"), form.Get("q"), form.Get("after"))
+	page, listErr := v.guestList(ctx, form)
 	if listErr != nil {
 		return nil, listErr
 	}
@@ -262,18 +286,16 @@ func (v *view) guestRefused(ctx context.Context, name string, err error) (*guest
 	if full, isFull := errors.AsType[*registration.FullError](err); isFull {
 		page.Question = &guestQuestion{
 			Page: name, ID: page.ID, Text: full.Describe().Message, Do: form.Get("do"), Email: page.Email, Name: page.NewName, Key: page.Key, Member: form.Get("member"),
-			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After,
+			Who: clip.Text(cmp.Or(page.NewName, page.Email), maxLabel), Query: page.Query, Cursor: page.After, MovesUp: form.Get("do") == "move-up",
 		}
 		if member := page.Question.Member; member != "" {
 			guests, err := v.guests()
 			if err != nil {
 				return nil, err
 			}
-			r, err := guests.Registrant(ctx, v.site.Name, page.ID, member)
-			if err != nil {
+			if page.Question.Who, err = v.titleOf(ctx, guests, page.ID, member, page.Question.MovesUp); err != nil {
 				return nil, v.explain(err)
 			}
-			page.Question.Who = shownGuestOf(r).Title
 		}
 		return page, nil
 	}

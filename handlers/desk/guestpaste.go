@@ -57,6 +57,7 @@ type guestsRead struct {
 	rest   []string // guests after maxGuestsAtOnce, as lines
 	twice  int      // guests who stand there more than once
 	gone   int      // rows of guests who cancelled
+	waits  int      // rows of those who wait for a place
 	isOn   map[string]bool
 }
 
@@ -105,8 +106,10 @@ func (read *guestsRead) line(line string, cells []string, columns []column) {
 	switch {
 	case columns == nil:
 		found, err = guestsOn(cells)
-	case hasCancelled(cells, columns):
+	case hasCell(cells, columns, goneColumn):
 		read.gone++
+	case hasCell(cells, columns, waitingColumn):
+		read.waits++
 	default:
 		var guest listedGuest
 		guest, err = guestIn(cells, columns)
@@ -182,6 +185,7 @@ const (
 	mailColumn
 	nameColumn
 	goneColumn
+	waitingColumn
 )
 
 func kindsOf(titles []string) []column {
@@ -194,6 +198,8 @@ func kindsOf(titles []string) []column {
 			columns[i] = nameColumn
 		case fold.Text(title) == "cancelled (utc)":
 			columns[i] = goneColumn
+		case fold.Text(title) == "waiting since (utc)":
+			columns[i] = waitingColumn
 		}
 	}
 	return columns
@@ -211,10 +217,10 @@ func isNameColumn(title string) bool {
 	return slices.Contains(nameColumns, strings.ReplaceAll(fold.Text(title), "_", " "))
 }
 
-// hasCancelled reports whether a row of a guest list's download is of somebody who cancelled.
-func hasCancelled(cells []string, columns []column) bool {
+// hasCell reports whether a row of a guest list's download has something in a column, such as when somebody cancelled.
+func hasCell(cells []string, columns []column, of column) bool {
 	for i, cell := range cells[:min(len(cells), len(columns))] {
-		if columns[i] == goneColumn && cell != "" {
+		if columns[i] == of && cell != "" {
 			return true
 		}
 	}

@@ -115,6 +115,7 @@ func TestHostileTexts(t *testing.T) {
 			dbtest.Exec(t, h.DB, `INSERT INTO registrations (site, event, member, email, name, search, registered_at, added_by) VALUES
 				('daily', $1, 'm1', $2, $2, '', 1000, $2), ('daily', $1, 'm2', $2, '', '', 1001, '')`, e.ID, plain)
 			dbtest.Exec(t, h.DB, `UPDATE registrations SET cancelled_at = 2000, cancelled_by = $1 WHERE member = 'm2'`, plain)
+			dbtest.Exec(t, h.DB, `INSERT INTO registrations_waiting (site, event, member, email, name, language, since) VALUES ('daily', $1, 'm3', $2, $2, '', 1000), ('daily', $1, 'm4', $2, '', '', 1001)`, e.ID, plain)
 			slot := url.QueryEscape(url.PathEscape(label) + "/" + url.PathEscape(label))
 			said := url.QueryEscape(text)
 			for _, target := range []string{
@@ -127,7 +128,7 @@ func TestHostileTexts(t *testing.T) {
 				"events", "events?view=drafts", "events?view=" + said + "&q=" + said + "&after=" + said, "events?from=" + said + "&q=" + said + "&type=" + said + "&month=" + said, "events?view=month&type=" + said, "events?view=month&month=2100-06", "events?new=" + said, "events?new=" + url.QueryEscape(label),
 				"events?event=" + said, "events?event=" + e.ID, "events?event=" + e.ID + "&confirm=delete", "events?event=" + e.ID + "&confirm=" + said, "events?event=" + gone.ID, "events?done=" + said,
 				"event-settings",
-				"guest-list?event=" + e.ID, "guest-list?event=" + e.ID + "&q=" + said + "&after=" + said, "guest-list?event=" + e.ID + "&done=remove&member=m2", "guest-list?event=" + said,
+				"guest-list?event=" + e.ID, "guest-list?event=" + e.ID + "&q=" + said + "&after=" + said + "&waiting=" + said, "guest-list?event=" + e.ID + "&done=remove&member=m2", "guest-list?event=" + said,
 				"check-in?event=" + e.ID, "check-in?event=" + e.ID + "&q=" + said,
 			} {
 				h.isPlain(target, h.ask("GET", path+target, "Owner", "").Body.String())

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
-	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/lib/spreadsheet"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 )
@@ -86,18 +85,16 @@ func (a *eventRequest) registrants(ctx context.Context) (api.Response, error) {
 		}
 	}
 	query := a.URL.Query()
-	most := registrantsPerPage
-	if text := query.Get("limit"); text != "" {
-		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > registration.MaxRegistrants {
-			return api.Response{}, errLimit
-		}
+	most, err := a.limit()
+	if err != nil {
+		return api.Response{}, err
 	}
 	var page registration.RegistrantPage
 	if query.Has("changed_after") {
 		page, err = guests.Changes(ctx, a.site.Name, a.id, query.Get("changed_after"), most)
 	} else {
 		page, err = guests.Registrants(ctx, a.site.Name, a.id, registration.RegistrantQuery{
-			Text: clip.Text(query.Get("q"), maxLabelText), After: query.Get("after"), Most: most,
+			Text: a.search(), After: query.Get("after"), Most: most,
 		})
 	}
 	if err != nil {
@@ -146,21 +143,26 @@ func (a *eventRequest) addRegistrant(ctx context.Context) (api.Response, error) 
 	if err != nil {
 		return api.Response{}, err
 	}
-	var added registration.Registrant
+	var of registration.Registrant
 	var isNew bool
 	if body.Member == "" {
-		added, isNew, err = a.site.AddRegistrant(ctx, a.id, registration.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit, Key: key})
+		of, isNew, err = a.site.AddRegistrant(ctx, a.id, registration.Addition{Email: body.Email, Name: body.Name, By: a.Member.Name, OverLimit: body.OverLimit, Key: key})
 	} else {
-		added, isNew, err = a.restore(ctx, body)
+		of, isNew, err = a.restore(ctx, body)
 	}
 	if err != nil {
 		return api.Response{}, err
 	}
+	return a.added(of, isNew), nil
+}
+
+// added answers with somebody who is registered now, or was already.
+func (a *eventRequest) added(of registration.Registrant, isNew bool) api.Response {
 	status := http.StatusOK
 	if isNew {
 		status = http.StatusCreated
 	}
-	return api.Response{Status: status, Body: a.registrantOf(added)}, nil
+	return api.Response{Status: status, Body: a.registrantOf(of)}
 }
 
 func (a *eventRequest) restore(ctx context.Context, body additionBody) (registration.Registrant, bool, error) {
@@ -220,7 +222,7 @@ func (a *eventRequest) changeCheckIn(ctx context.Context, isIn bool) (api.Respon
 // csvColumns are the header of the export. Without a byte order mark, Excel takes UTF-8 for
 // another encoding.
 // A parser that does not know it takes it for a part of the first name, which has no quotes for that reason.
-const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by,Checked in (UTC)"
+const csvColumns = "\ufeffEmail,Name,Registered (UTC),Added by,Cancelled (UTC),Cancelled by,Checked in (UTC),Waiting since (UTC)"
 
 // exportRegistrants writes all registrants as CSV, a page at a time. A client sees from the
 // connection if the end is missing. It may take longer for the whole than other requests may last: each
@@ -257,11 +259,19 @@ func (a *eventRequest) exportRegistrants(ctx context.Context) (api.Response, err
 		}
 		_ = http.NewResponseController(a.Response).SetWriteDeadline(time.Now().Add(chunkTime)) // a writer without deadlines has those of Caddy
 		for _, r := range page {
-			a.writeCSV(out, r)
+			a.writeCSV(out, r.Refused, r.Email, r.Name, csvTime(r.RegisteredAt), r.AddedBy, csvTime(r.CancelledAt), r.CancelledBy, csvTime(r.CheckedInAt), "")
 		}
 		if out.Flush() != nil {
 			panic(http.ErrAbortHandler) // the reader has left, or is too slow
 		}
+	}
+	list, err := guests.WaitingList(a.Context(), a.site.Name, a.id, registration.RegistrantQuery{Most: registration.MaxWaiting}) //nolint:contextcheck // as above
+	_ = http.NewResponseController(a.Response).SetWriteDeadline(time.Now().Add(chunkTime))
+	for _, w := range list.Waiters {
+		a.writeCSV(out, nil, w.Email, w.Name, "", "", "", "", "", csvTime(w.Since))
+	}
+	if err != nil || out.Flush() != nil {
+		panic(http.ErrAbortHandler) // the client sees that the end is missing
 	}
 	return api.Response{IsWritten: true}, nil
 }
@@ -275,16 +285,16 @@ func (a *eventRequest) beginCSV(event string) {
 	a.Response.WriteHeader(http.StatusOK)
 }
 
-func (a *eventRequest) writeCSV(out *bufio.Writer, r registration.Registrant) {
-	values := []string{r.Email, r.Name, csvTime(r.RegisteredAt), r.AddedBy, csvTime(r.CancelledAt), r.CancelledBy, csvTime(r.CheckedInAt)}
+// writeCSV writes a line, whose last cell is the mail that the server refused, where there are mails.
+func (a *eventRequest) writeCSV(out *bufio.Writer, refused *registration.RefusedMail, cells ...string) {
 	if a.site.SendsMail {
-		refused := ""
-		if r.Refused != nil {
-			refused = r.Refused.Kind + ": " + r.Refused.Text
+		text := ""
+		if refused != nil {
+			text = refused.Kind + ": " + refused.Text
 		}
-		values = append(values, refused)
+		cells = append(cells, text)
 	}
-	for i, value := range values {
+	for i, value := range cells {
 		if i > 0 {
 			_ = out.WriteByte(',')
 		}

@@ -216,8 +216,8 @@ func TestRefusedMails(t *testing.T) {
 	dbtest.Exec(t, l.DB, insert, l.event.ID, jane.UUID, "confirmation 1", 1_000_000, "")
 	dbtest.Exec(t, l.DB, insert, l.event.ID, jane.UUID, "moved 2", 2_000_000, "550 5.1.1 <b>no</b>\nsuch user")
 	for sends, want := range map[bool][]string{
-		true:  {`"mail_refused":{"kind":"moved","at":"1970-01-01T00:33:20Z","reason":"550 5.1.1 <b>no</b>\nsuch user"}`, "Checked in (UTC),Not delivered\r\n", "\"moved: 550 5.1.1 <b>no</b>\nsuch user\"\r\n"},
-		false: {`"mail_refused":null}],`, "Checked in (UTC)\r\n", "\"Ed\",\"\",\"\",\"\"\r\n"},
+		true:  {`"mail_refused":{"kind":"moved","at":"1970-01-01T00:33:20Z","reason":"550 5.1.1 <b>no</b>\nsuch user"}`, "Waiting since (UTC),Not delivered\r\n", "\"moved: 550 5.1.1 <b>no</b>\nsuch user\"\r\n"},
+		false: {`"mail_refused":null}],`, "Waiting since (UTC)\r\n", "\"Ed\",\"\",\"\",\"\",\"\"\r\n"},
 	} {
 		l.Site.Events.SendsMail = sends
 		got := l.ask("editor", "GET", "/registrations", "").Body.String() + l.ask("editor", "GET", "/registrations.csv", "").Body.String()
@@ -265,7 +265,7 @@ func TestRegistrantsAsCSV(t *testing.T) {
 			t.Errorf("the time of %q: %v", name, err)
 		}
 		row[2] = ""
-		if diff := cmp.Diff([]string{fmt.Sprintf("guest%d@example.com", n), want, "", "Ed", "", "", ""}, row); diff != "" {
+		if diff := cmp.Diff([]string{fmt.Sprintf("guest%d@example.com", n), want, "", "Ed", "", "", "", ""}, row); diff != "" {
 			t.Errorf("%q, want -, got +: %s", name, diff)
 		}
 	}

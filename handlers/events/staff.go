@@ -81,6 +81,7 @@ var (
 			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
 			{Operation: "add_registration", Method: http.MethodPost, Do: (*eventRequest).addRegistrant},
 		},
+		"waiting":           {{Operation: "list_waiting", Method: http.MethodGet, Do: (*eventRequest).waiters}},
 		"registrations.csv": {{Operation: "export_registrations", Method: http.MethodGet, Do: (*eventRequest).exportRegistrants}},
 	}
 	registrantRoutes = []route{{Operation: "remove_registration", Method: http.MethodDelete, Do: (*eventRequest).removeRegistrant}}
@@ -88,6 +89,10 @@ var (
 	checkInRoutes    = []route{
 		{Operation: "check_in", Method: http.MethodPut, Do: (*eventRequest).checkIn},
 		{Operation: "undo_check_in", Method: http.MethodDelete, Do: (*eventRequest).undoCheckIn},
+	}
+	waiterRoutes = []route{
+		{Operation: "move_up", Method: http.MethodPost, Do: (*eventRequest).moveUp},
+		{Operation: "remove_waiting", Method: http.MethodDelete, Do: (*eventRequest).removeWaiter},
 	}
 	labelRoutes = []route{{Operation: "labels", Method: http.MethodGet, Do: (*eventRequest).labels}}
 )
@@ -115,6 +120,9 @@ func (h *StaffAPI) find(path string) (routes []route, id, member string) {
 		case of == "name":
 			return nameRoutes, id, member
 		}
+	}
+	if member, ok := strings.CutPrefix(action, "waiting/"); ok && !strings.Contains(member, "/") {
+		return waiterRoutes, id, member
 	}
 	return actionRoutes[action], id, ""
 }

@@ -117,6 +117,7 @@ func TestEventsRefused(t *testing.T) {
 	if diff := cmp.Diff(draft, again); diff != "" {
 		t.Errorf("asked again: the event (-want +got):\n%s", diff)
 	}
+	waits := "/" + draft.ID + "/waiting/nobody"
 	one, none, nobody, large := "/"+draft.ID, "/"+strings.Repeat("a", 26), "/"+draft.ID+"/registrations/nobody", strings.Repeat("x", 300<<10)
 	const notText = "The value must be text without control characters other than tabs and line breaks, a number, true or false, or a list of texts."
 	problem := func(field, message string) exchange.Response {
@@ -130,27 +131,30 @@ func TestEventsRefused(t *testing.T) {
 		{exchange.Refused(405, "The method is not allowed here."), "", []string{
 			"PATCH ", "POST " + one, "GET " + one + "/write", "GET " + one + "/publish", "GET " + one + "/unpublish", "GET " + one + "/cancel", "GET " + one + "/card",
 			"GET " + one + "/duplicate", "GET " + one + "/copies", "GET " + one + "/publish-series", "POST " + one + "/history", "GET " + one + "/presence", "PUT " + one + "/registrations",
-			"POST " + one + "/registrations.csv", "GET " + nobody, "PUT " + nobody + "/name", "GET " + nobody + "/check-in",
+			"POST " + one + "/registrations.csv", "GET " + nobody, "PUT " + nobody + "/name", "GET " + nobody + "/check-in", "PUT " + one + "/waiting", "GET " + waits,
 		}},
 		{exchange.Refused(404, "There is no such event. Somebody may have deleted it."), "", []string{
 			"GET " + none, "HEAD " + none, "GET /%2e%2e", "PUT " + none + " " + party, "DELETE " + none, "POST " + none + "/write", "POST " + none + "/publish", "POST " + none + "/card",
 			"POST " + none + "/duplicate", "POST " + none + `/copies {"date":"2031-05-08"}`, "POST " + none + "/publish-series", "POST " + none + "/presence", "GET " + none + "/history", "HEAD " + none + "/history",
 			"GET " + none + "/registrations", "HEAD " + none + "/registrations", "POST " + none + `/registrations {"email":"jane@example.com"}`,
 			"GET " + none + "/registrations.csv", "HEAD " + none + "/registrations.csv",
+			"GET " + none + "/waiting", "HEAD " + none + "/waiting", "POST " + none + "/waiting/nobody {}", "DELETE " + none + "/waiting/nobody",
 		}},
+		{exchange.Refused(404, "This guest is not on the waiting list."), "", []string{"DELETE " + waits}},
 		{exchange.Refused(404, "There is no such endpoint."), "", []string{"GET " + one + "/send/it"}},
 		{exchange.Refused(404, "This member has not registered for the event."), "", []string{"DELETE " + nobody, "DELETE " + nobody + "/name", "PUT " + nobody + "/check-in", "DELETE " + nobody + "/check-in"}},
 		{exchange.Refused(409, "The event is not published."), "", []string{"POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card"}},
-		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`}},
+		{exchange.Refused(409, "The event takes no registrations. Choose its Access, and publish it."), "", []string{"POST " + one + `/registrations {"email":"jane@example.com"}`, "POST " + waits + " {}"}},
 		{exchange.Staff(409, fmt.Sprintf(`{"message":"The Idempotency-Key was used for another event.","id":%q,"revision":%d}`, draft.ID, draft.Revision)), "Idempotency-Key: k1", []string{"POST  " + ball}},
 		{exchange.Refused(412, "The event was changed since it was read. Read it again."), `If-Match: "1"`, []string{
 			"PUT " + one + " " + ball, "DELETE " + one, "POST " + one + "/write", "POST " + one + "/publish", "POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card",
 		}},
-		{exchange.Refused(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/publish-series " + large, "POST " + one + "/registrations " + large}},
-		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/publish-series drafts=", "POST " + one + "/registrations email=jane"}},
+		{exchange.Refused(413, "The request's body is too large."), "", []string{"POST  " + large, "PUT " + one + " " + large, "POST " + one + "/copies " + large, "POST " + one + "/publish-series " + large, "POST " + one + "/registrations " + large, "POST " + waits + " " + large}},
+		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: text/plain", []string{"PUT " + one + " " + party, "POST " + one + "/copies date=2031-05-08", "POST " + one + "/publish-series drafts=", "POST " + one + "/registrations email=jane", "POST " + waits + " over_limit="}},
 		{exchange.Refused(415, "Send the header Content-Type: application/json."), "Content-Type: application/json-seq", []string{"POST  " + party}},
 		{exchange.Refused(422, "The view is upcoming, past or drafts."), "", []string{"GET ?view=old", "HEAD ?view=old"}},
-		{exchange.Refused(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001"}},
+		{exchange.Refused(422, "The limit is a number from 1 to 1000."), "", []string{"GET " + one + "/registrations?limit=0", "HEAD " + one + "/registrations?limit=0", "GET " + one + "/registrations?limit=1001", "GET " + one + "/waiting?limit=x", "HEAD " + one + "/waiting?limit=0"}},
+		{exchange.Refused(422, `Send JSON such as {"over_limit": false}.`), "", []string{"POST " + waits + " []"}},
 		{exchange.Refused(422, "The at is a time such as 2031-05-01T17:00:00Z."), "", []string{"PUT " + nobody + "/check-in?at=noon", "DELETE " + nobody + "/check-in?at=noon"}},
 		{exchange.Refused(422, "The email is not a valid address."), "", []string{"POST " + one + `/registrations {"email":"jane"}`}},
 		{exchange.Refused(422, `The header If-Match must have the ETag of the event, such as "12".`), `If-Match: "x"`, []string{"DELETE " + one, "POST " + one + "/unpublish", "POST " + one + "/cancel", "POST " + one + "/card"}},

@@ -91,6 +91,7 @@ type RegistrantPage struct {
 type Tally struct {
 	Registered, Cancelled int
 	CheckedIn             int // of those who are registered
+	Waiting, Offered      int // who wait for a place, and for how many of them one is kept
 	Most                  int // registrations, 0 for any number
 }
 
@@ -103,7 +104,8 @@ const (
 	registrantColumns = `member, email, name, registered_at, added_by, COALESCE(cancelled_at, 0), cancelled_by, COALESCE(checked_in_at, 0), language, COALESCE(quiet_at, 0), ` +
 		lastRefusal + `, changed`
 
-	countRegistrants = `SELECT COUNT(*), COUNT(cancelled_at), COUNT(CASE WHEN cancelled_at IS NULL THEN checked_in_at END)
+	countRegistrants = `SELECT COUNT(*), COUNT(cancelled_at), COUNT(CASE WHEN cancelled_at IS NULL THEN checked_in_at END),
+			(` + countWaiting + `), (SELECT COUNT(offered_until) FROM registrations_waiting WHERE site = $1 AND event = $2)
 		FROM registrations WHERE site = $1 AND event = $2`
 
 	selectRegistrants = `SELECT ` + registrantColumns + ` FROM registrations WHERE site = ? AND event = ?`
@@ -199,7 +201,7 @@ func (l lists) Tally(ctx context.Context, site, event string) (Tally, error) {
 func (l lists) tally(ctx context.Context, site, event string, most int) (Tally, error) {
 	of := Tally{Most: most}
 	var all int
-	err := l.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn)
+	err := l.db.Read.QueryRowContext(ctx, countRegistrants, site, event).Scan(&all, &of.Cancelled, &of.CheckedIn, &of.Waiting, &of.Offered)
 	of.Registered = all - of.Cancelled
 	return of, database.Wrap("counting registrants", err)
 }
@@ -315,7 +317,8 @@ func (l lists) Taken(ctx context.Context, site string, ids []string) (map[string
 		return nil, nil
 	}
 	var find database.Query
-	find.Add(`SELECT event, taken FROM registrations_taken WHERE site = ? AND `, site)
+	find.Add(`SELECT event, taken - (SELECT COUNT(offered_until) FROM registrations_waiting w WHERE w.site = t.site AND w.event = t.event)
+		FROM registrations_taken t WHERE site = ? AND `, site)
 	find.AddIn("event", ids)
 	taken, err := database.Map[string, int](ctx, l.db.Read, find.Text, find.Args...)
 	return taken, database.Wrap("counting registrations", err)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -13,6 +15,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
+	"github.com/lychgate/caddy-lychgate/internal/lib/fold"
 	"github.com/lychgate/caddy-lychgate/internal/work"
 )
 
@@ -20,8 +23,8 @@ import (
 // gives the places that are free to who waits, in its own transaction, before and after what it does: so nobody is passed over.
 
 const (
-	// maxWaiting bounds the list of an event, some 500 bytes each.
-	maxWaiting = 5000
+	// MaxWaiting bounds the list of an event, some 500 bytes each.
+	MaxWaiting = 5000
 
 	// offerTime is how long a place is kept for who is invited to take it.
 	offerTime = 24 * time.Hour
@@ -64,14 +67,15 @@ const (
 
 	joinWaiting = `INSERT INTO registrations_waiting (site, event, member, email, name, language, since) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (site, event, member) DO NOTHING`
+	lastWaiting  = `SELECT COALESCE(MAX(since), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
 	leaveWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3 RETURNING COALESCE(offered_until, 0)`
 
-	waiterColumns = `SELECT member, email, name, since, COALESCE(offered_until, 0), language FROM registrations_waiting WHERE site = $1 AND event = $2`
-	firstWaiting  = waiterColumns + ` AND offered_until IS NULL ORDER BY since, member LIMIT 1`
-	findWaiter    = waiterColumns + ` AND member = $3`
-	listWaiting   = waiterColumns + ` ORDER BY since, member LIMIT $3`
+	selectWaiters = `SELECT member, email, name, since, COALESCE(offered_until, 0), language FROM registrations_waiting`
+	selectWaiting = selectWaiters + ` WHERE site = $1 AND event = $2`
+	firstWaiting  = selectWaiting + ` AND offered_until IS NULL ORDER BY since, member LIMIT 1`
+	findWaiter    = selectWaiting + ` AND member = $3`
 
-	listOffers = waiterColumns + ` AND offered_until IS NOT NULL ORDER BY since, member`
+	listOffers = selectWaiting + ` AND offered_until IS NOT NULL ORDER BY since, member`
 	findOffer  = `SELECT COALESCE(offered_until, 0) FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3`
 	offerPlace = `UPDATE registrations_waiting SET offered_until = $4 WHERE site = $1 AND event = $2 AND member = $3`
 	nextExpiry = `SELECT COALESCE(MIN(offered_until), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
@@ -238,10 +242,15 @@ func (b *booking) wait(ctx context.Context, who Reader) error {
 	if admitted, _ := StateOf(b.of.terms, b.now, who.Membership, !b.at.IsZero(), 0); admitted != messaging.CanRegister || !b.of.terms.MovesUp(b.now) {
 		return nil
 	}
-	if b.of.waiting >= maxWaiting {
+	if b.of.waiting >= MaxWaiting {
 		return ErrManyWait
 	}
-	isNew, err := exec(ctx, b.tx, joinWaiting, b.key.site, b.key.event, who.Member, who.Email, who.Name, who.Language, b.now.UnixMilli())
+	var last int64
+	if err := b.tx.QueryRowContext(ctx, lastWaiting, b.key.site, b.key.event).Scan(&last); err != nil {
+		return database.Wrap("finding who waits last", err)
+	}
+	since := max(b.now.UnixMilli(), last+1) // behind who has joined in the same millisecond
+	isNew, err := exec(ctx, b.tx, joinWaiting, b.key.site, b.key.event, who.Member, who.Email, who.Name, who.Language, since)
 	if !isNew || err != nil {
 		return err
 	}
@@ -274,13 +283,51 @@ func (r *Readers) waiting(ctx context.Context, key placeKey, of offer) (*Waiting
 	return w, nil
 }
 
-// WaitingList lists who waits for a place at an event, in their order. Errors: events.ErrNotFound, those of the store.
-func (l lists) WaitingList(ctx context.Context, site, event string) ([]Waiter, error) {
+// WaitingPage is a page of those who wait for a place at an event, in their order.
+type WaitingPage struct {
+	Waiters []Waiter
+	Next    string // where the next page begins, "" for none
+}
+
+// WaitingList lists who waits for a place at an event, MaxWaiting at most. Errors: events.ErrNotFound, those of the store.
+func (l lists) WaitingList(ctx context.Context, site, event string, q RegistrantQuery) (page WaitingPage, err error) {
 	if _, err := events.Find(ctx, l.events, site, event); err != nil {
-		return nil, err
+		return WaitingPage{}, err
 	}
-	list, err := database.List(ctx, l.db.Read, scanWaiter, listWaiting, site, event, maxWaiting)
-	return list, database.Wrap("listing who waits", err)
+	var list database.Query
+	list.Add(selectWaiters+` WHERE site = ? AND event = ?`, site, event)
+	if since, member, ok := cursorOf(q.After); ok {
+		list.Add(` AND (since, member) > (?, ?)`, since, member)
+	}
+	words, most := strings.Fields(fold.Text(q.Text)), q.Most+1
+	if len(words) > 0 {
+		most = MaxWaiting // few wait, so nothing is kept for a search
+	}
+	list.Add(` ORDER BY since, member LIMIT ?`, most)
+	page.Waiters, err = database.List(ctx, l.db.Read, scanWaiter, list.Text, list.Args...)
+	page.Waiters = slices.DeleteFunc(page.Waiters, func(w Waiter) bool {
+		text := fold.Text(w.Email + " " + w.Name)
+		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+	})
+	if len(page.Waiters) > q.Most {
+		page.Waiters = page.Waiters[:q.Most]
+		last := page.Waiters[q.Most-1]
+		page.Next = cursor(last.Since.UnixMilli(), last.Member)
+	}
+	return page, database.Wrap("listing who waits", err)
+}
+
+// Waiting counts who waits for a place at some events of a site, by ID. Events for which nobody waits are left out.
+func (l lists) Waiting(ctx context.Context, site string, ids []string) (map[string]int, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var find database.Query
+	find.Add(`SELECT event, COUNT(*) FROM registrations_waiting WHERE site = ? AND `, site)
+	find.AddIn("event", ids)
+	find.Add(` GROUP BY event`)
+	waiting, err := database.Map[string, int](ctx, l.db.Read, find.Text, find.Args...)
+	return waiting, database.Wrap("counting who waits", err)
 }
 
 // Waiter finds somebody who waits. Errors: ErrNotWaiting, those of the store.

@@ -38,6 +38,12 @@ func (e *edge) place(t *testing.T, n int) string {
 	return fmt.Sprint("may wait behind ", found.Waiting.Ahead)
 }
 
+// waiters are those who wait, in their order.
+func (e *edge) waiters(t *testing.T) []Waiter {
+	t.Helper()
+	return want[WaitingPage](t)(e.WaitingList(t.Context(), "daily", party, RegistrantQuery{Most: MaxWaiting})).Waiters
+}
+
 // stale has the edge forget what it has read a moment ago.
 func (e *edge) stale() {
 	for n := range 20 {
@@ -188,7 +194,7 @@ func checkWaiting(t *testing.T, e *edge, places int) {
 	t.Helper()
 	tally := want[Tally](t)(e.Tally(t.Context(), "daily", party))
 	taken := want[map[string]int](t)(e.Taken(t.Context(), "daily", []string{party}))[party]
-	waiters := want[[]Waiter](t)(e.WaitingList(t.Context(), "daily", party))
+	waiters := e.waiters(t)
 	if tally.Registered != taken || taken > places {
 		t.Errorf("%d are registered, and %d places of %d are taken", tally.Registered, taken, places)
 	}
@@ -216,7 +222,7 @@ func TestWhoCannotWait(t *testing.T) {
 	}{
 		"it is off":          {values: map[string]any{"waiting_list": "off"}},
 		"for paid members":   {values: map[string]any{"access": "paid"}},
-		"it is full":         {rows: maxWaiting, want: ErrManyWait},
+		"it is full":         {rows: MaxWaiting, want: ErrManyWait},
 		"a guest":            {who: func(r *Reader) { *r = Reader{} }},
 		"after the deadline": {values: map[string]any{"registration_deadline": "2020-01-01"}},
 	} {
@@ -243,7 +249,7 @@ func TestWhoCannotWait(t *testing.T) {
 			if !errors.Is(err, test.want) {
 				t.Errorf("Wait: %v, want %v", err, test.want)
 			}
-			if n := len(want[[]Waiter](t)(e.WaitingList(t.Context(), "daily", party))); n != test.rows {
+			if n := len(e.waiters(t)); n != test.rows {
 				t.Errorf("%d wait, want %d", n, test.rows)
 			}
 		})
@@ -262,7 +268,7 @@ func TestOffersEndInTime(t *testing.T) {
 		want[Registration](t)(e.Wait(t.Context(), "daily", "party", reader(n)))
 	}
 	want[Registration](t)(e.Cancel(t.Context(), "daily", "party", reader(0)))
-	list := want[[]Waiter](t)(e.WaitingList(t.Context(), "daily", party))
+	list := e.waiters(t)
 	if len(list) != 1 || !list[0].OfferedUntil.Equal(start) {
 		t.Errorf("who waits: %+v, want an offer until %s", list, start)
 	}

@@ -167,6 +167,62 @@ func TestWhoCannotBeMovedUp(t *testing.T) {
 	}
 }
 
+// Who joins in the same millisecond, or while the clock is set back, is behind those who joined before.
+func TestOrderOfJoining(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		e := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 1.0})[0]
+		for n := range 4 {
+			want[Registration](t)(e.Wait(t.Context(), "daily", "party", reader(9-n)))
+			if n == 1 {
+				dbtest.Exec(t, db, `UPDATE registrations_waiting SET since = since + 3600000`)
+			}
+		}
+		var got []string
+		for _, w := range e.waiters(t) {
+			got = append(got, w.Member)
+		}
+		if diff := cmp.Diff([]string{"uuid-8", "uuid-7", "uuid-6"}, got); diff != "" {
+			t.Errorf("the order, want -, got +: %s", diff)
+		}
+	})
+}
+
+// Staff page through those who wait, and search them by words without accents; each list of events counts them.
+func TestWaitingIsListed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		e := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 1.0})[0]
+		for n := range 4 {
+			who := reader(n)
+			who.Name = []string{"Ann", "Zoë Øst", "Bob", "Cem"}[n]
+			want[Registration](t)(e.Wait(t.Context(), "daily", "party", who))
+		}
+		dbtest.Exec(t, db, `UPDATE registrations_waiting SET since = 7, offered_until = CASE WHEN member = 'uuid-1' THEN 9 END`) // at the same moment
+		dbtest.Exec(t, db, `UPDATE registrations_taken SET taken = taken + 1`)
+		list := func(q RegistrantQuery) (names []string, next string) {
+			page := want[WaitingPage](t)(e.WaitingList(t.Context(), "daily", party, q))
+			for _, w := range page.Waiters {
+				names = append(names, w.Name)
+			}
+			return names, page.Next
+		}
+		first, next := list(RegistrantQuery{Most: 2})
+		rest, end := list(RegistrantQuery{Most: 2, After: next})
+		found, _ := list(RegistrantQuery{Most: 2, Text: "OST jane1@"})
+		many, more := list(RegistrantQuery{Most: 2, Text: "jane"})
+		got := [][]string{first, rest, found, many, {end, more}}
+		if diff := cmp.Diff([][]string{{"Zoë Øst", "Bob"}, {"Cem"}, {"Zoë Øst"}, {"Zoë Øst", "Bob"}, {"", next}}, got); diff != "" {
+			t.Errorf("pages, want -, got +: %s", diff)
+		}
+		if diff := cmp.Diff(Tally{Registered: 1, Waiting: 3, Offered: 1, Most: 1}, want[Tally](t)(e.Tally(t.Context(), "daily", party))); diff != "" {
+			t.Errorf("the tally, want -, got +: %s", diff)
+		}
+		counts := []map[string]int{want[map[string]int](t)(e.Taken(t.Context(), "daily", []string{party, ball})), want[map[string]int](t)(e.Waiting(t.Context(), "daily", []string{party, ball}))}
+		if diff := cmp.Diff([]map[string]int{{party: 1}, {party: 3}}, counts); diff != "" {
+			t.Errorf("who is registered, and who waits, want -, got +: %s", diff)
+		}
+	})
+}
+
 // Those who wait for two events in different orders move up in both at once, and no change waits for another for ever.
 func TestMovingUpAtTwoEvents(t *testing.T) {
 	const waiters = 100
@@ -278,7 +334,7 @@ func TestCommitOfWaitingIsLost(t *testing.T) {
 				if err := change(e); err != nil {
 					t.Fatalf("%s: %v, want no error", name, err)
 				}
-				list := want[[]Waiter](t)(e.WaitingList(t.Context(), "daily", party))
+				list := e.waiters(t)
 				if n := commits(); len(list) != waits[name] || n < 1 {
 					t.Errorf("%d wait, after %d commits of which the first was lost, want %d", len(list), n, waits[name])
 				}

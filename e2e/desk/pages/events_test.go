@@ -87,6 +87,10 @@ func (r *room) withHostileEvents(t *testing.T) func(address string) string {
 	if _, err := r.Guests.Remove(t.Context(), "daily", guests, r.withGuest(t, guests, "", long[:180]), long[:180]); err != nil { // whose name can be erased
 		t.Fatalf("r.Guests.Remove: %v", err)
 	}
+	r.insertWaiters(t, guests, 2)
+	if _, err := r.DB.Write.ExecContext(t.Context(), `UPDATE registrations_waiting SET name = $1, email = $1 WHERE event = $2`, long[:180], guests); err != nil {
+		t.Fatalf("naming who waits: %v", err)
+	}
 	return strings.NewReplacer("=draft", "="+draft.ID, "=gone", "="+gone.ID, "=guests", "="+guests).Replace
 }
 

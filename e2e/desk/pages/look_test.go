@@ -32,6 +32,7 @@ var views = []struct{ name, role, address, do, until string }{
 	{"guest-list", "Editor", "guest-list?event=guests", "", "$('.guests')"},
 	{"guest-removed", "Editor", "guest-list?event=guests", "$('.guests button[value=remove]').click()", "button('Undo')"},
 	{"guest-over", "Editor", "guest-list?event=guests", "$('#email').value = 'over@example.com'; button('Add').click()", "button('Add over the limit')"},
+	{"guest-waiting", "Editor", "guest-list?event=guests", "$('button[value=move-up]').click()", "button('Give a place over the limit')"},
 	{"guest-several", "Editor", "guest-list?event=guests", "$('#lines').value = 'Ann <ann@example.com>\\nnobody'; button('Check the list').click()", "button('Add 1 guest')"},
 	{"walk-in", "Editor", "check-in?event=guests", "$('.walk-in').open = true", "$('.walk-in').open"},
 	{"check-in", "Editor", "check-in?event=guests", "while (!$('.door-list [data-member]')) await new Promise(done => setTimeout(done, 20)); $('.door-list [value=in]')?.click()", "$('.door-list .in')"},

@@ -199,9 +199,9 @@ func TestRealChangedPosts(t *testing.T) {
 func TestRealSite(t *testing.T) {
 	c := newClient(t, realConfig(t))
 	publication, err := c.Publication(t.Context())
-	if want := (platform.Publication{Title: publication.Title, URL: publication.URL, Language: "en", TimeZone: "Etc/UTC"}); publication != want ||
-		err != nil || publication.Title == "" || !strings.HasPrefix(publication.URL, "http") {
-		t.Errorf("the publication is %+v, %v; want a title, an address, en and Etc/UTC", publication, err)
+	if want := (platform.Publication{Title: publication.Title, URL: publication.URL, Language: "en", TimeZone: "Etc/UTC", Accent: publication.Accent}); publication != want ||
+		err != nil || publication.Title == "" || !strings.HasPrefix(publication.URL, "http") || !strings.HasPrefix(publication.Accent, "#") {
+		t.Errorf("the publication is %+v, %v; want a title, an address, en, Etc/UTC and a colour", publication, err)
 	}
 	id := strconv.FormatInt(time.Now().UnixNano(), 10)
 	names := []string{"100% a\\b 'c' " + id, "Ärzte " + id}
