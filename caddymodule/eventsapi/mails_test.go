@@ -261,18 +261,18 @@ func (w *mailWalk) cancelByLink(target string) {
 		text, _ := json.Marshal(body.RegisteredAt != nil)
 		return string(text)
 	}
-	for _, step := range []struct {
+	type step struct {
 		method, target string
 		status         int
 		registered     string
-	}{
-		{"GET", target, 200, "true"},
-		{"HEAD", target, 200, "true"},
-		{"POST", target + "x", 404, "true"},
-		{"PUT", target, 405, "true"},
-		{"POST", target, 200, "false"},
-		{"POST", target, 200, "false"},
-	} {
+	}
+	stop := strings.Replace(target, "/cancel?", "/mails?", 1)
+	var steps []step
+	for _, page := range []string{stop, target} {
+		steps = append(steps, step{"GET", page, 200, "true"}, step{"HEAD", page, 200, "true"}, step{"OPTIONS", page, 204, "true"}, step{"PUT", page, 405, "true"},
+			step{"GET", page + "x", 404, "true"}, step{"HEAD", page + "x", 404, "true"}, step{"POST", page + "x", 404, "true"})
+	}
+	for _, step := range append(steps, step{"POST", stop, 200, "true"}, step{"POST", target, 200, "false"}, step{"POST", target, 200, "false"}) {
 		if got, is := w.Do(step.method, step.target), registered(); got.Status != step.status || is != step.registered {
 			w.T.Errorf("%s %s: %v, registered: %s, want %d and %s", step.method, step.target, got, is, step.status, step.registered)
 		}
