@@ -52,3 +52,12 @@ func TestCalendarFilesAreOfNow(t *testing.T) {
 		t.Errorf("the calendar files, want -, got +: %s", diff)
 	}
 }
+
+// Text on the publication's colour can be read, whatever the colour is.
+func TestTextOnColour(t *testing.T) {
+	for accent, want := range map[string]string{"#15171A": "#fff", "#aa0055": "#fff", "#FF1A75": "#15171a", "#ffff00": "#15171a", "#FFFFFF": "#15171a", "": "#fff"} {
+		if got := textOn(accent); got != want {
+			t.Errorf("textOn(%q) = %s, want %s", accent, got, want)
+		}
+	}
+}
