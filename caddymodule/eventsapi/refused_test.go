@@ -1,6 +1,9 @@
 package eventsapi_test
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/internal/test/edgetest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
 	"github.com/lychgate/caddy-lychgate/internal/test/exchange"
@@ -64,6 +68,16 @@ func TestReadersEventsWhileTheStoreIsAway(t *testing.T) {
 			}
 		}
 	}
+	mac := hmac.New(sha256.New, bytes.Repeat([]byte{0x0f}, 32)) // with the secret of the admin key
+	mac.Write([]byte("lychgate registration links"))
+	var pages []string
+	for _, page := range []string{"cancel", "mails"} {
+		id := strings.Repeat("a", 26)
+		pages = append(pages, "/"+id+"/"+page+"?token="+registration.MailToken(mac.Sum(nil), id, "jane"))
+		if got := ask("OPTIONS", "/"+id+"/"+page, "Host", "elsewhere.example.com"); got.Status != 404 {
+			t.Errorf("OPTIONS of the page %s of another site: %v, want 404", page, got)
+		}
+	}
 	before := ask("GET", "")
 	w.Cut()
 	if diff := cmp.Diff(before, ask("GET", "")); diff != "" {
@@ -83,6 +97,13 @@ func TestReadersEventsWhileTheStoreIsAway(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			if got := ask(method, path); got.Status != 503 || got.Header["Retry-After"] != "5" {
 				t.Errorf(`%s %s: got %v, want status 503, Retry-After "5"`, method, path, got)
+			}
+		}
+	}
+	for _, path := range pages {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			if got := ask(method, path); got.Status != 503 {
+				t.Errorf("%s %s: got %v, want status 503", method, path, got)
 			}
 		}
 	}

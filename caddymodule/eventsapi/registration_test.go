@@ -363,4 +363,10 @@ func (r *readers) askTooMuch() {
 			}
 		}
 	}
+	for _, page := range []string{"cancel", "mails"} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			got := r.ask(method, "/ghost/lychgate/events/"+r.ids[r.free]+"/"+page+"?token=x", "", "X-Forwarded-For", "198.51.100.8")
+			r.expect(429, method+" of the page "+page+" of who asks too much", got.Response)
+		}
+	}
 }

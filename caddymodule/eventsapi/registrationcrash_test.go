@@ -22,13 +22,17 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// startMembersOnly starts what knows of a Ghost only that it is public, and whose session a reader
+// startMembersOnly starts what knows of a Ghost only that it is public and where, and whose session a reader
 // has: that of member-7 is the value 7.
 func startMembersOnly(t *testing.T) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie("ghost-members-ssr")
 		if r.URL.Path == "/ghost/api/admin/settings/" {
 			_, _ = io.WriteString(w, edgetest.PublicSettings)
+			return
+		}
+		if r.URL.Path == "/ghost/api/admin/site/" {
+			_, _ = io.WriteString(w, `{"site":{"title":"Daily","url":"http://localhost/"}}`)
 			return
 		}
 		if r.URL.Path != "/members/api/member/" || err != nil {

@@ -61,7 +61,10 @@ const deskPages = "/ghost/lychgate/desk/"
 var undocumented = []string{"Connection", "Content-Length", "Date", "Server", "Vary", "X-Answer"}
 
 // A calendar is compared as text; other tests read it.
-func init() { openapi3filter.RegisterBodyDecoder("text/calendar", openapi3filter.FileBodyDecoder) }
+func init() {
+	openapi3filter.RegisterBodyDecoder("text/calendar", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
+}
 
 // unseen are responses that the document has and no test can bring about. There
 // are none.

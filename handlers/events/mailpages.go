@@ -39,6 +39,10 @@ var (
 		sum := sha256.Sum256([]byte(mailPageStyle))
 		return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 	}()
+	mailPageHeader = map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "private, no-store", "Content-Security-Policy": mailPagePolicy,
+		"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex",
+	}
 	mailPageMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions}
 )
 
@@ -66,10 +70,6 @@ func (h *Registration) mailPageOf(address string) (page, event string) {
 // serveMailPage answers a registrant who comes by the link of a mail.
 func (h *Registration) serveMailPage(w http.ResponseWriter, r *http.Request, site RegistrationSite, address netip.Addr) api.Outcome {
 	header := w.Header()
-	header.Set("Cache-Control", "private, no-store")
-	header.Set("Content-Security-Policy", mailPagePolicy)
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("X-Robots-Tag", "noindex")
 	if wait := h.Limiter.Take(r.Context(), ratelimit.AddrKey(address)); wait > 0 {
 		return h.fail(w, r, site, api.RateLimited("requests", wait))
 	}
@@ -100,7 +100,9 @@ func (h *Registration) serveMailPage(w http.ResponseWriter, r *http.Request, sit
 		shown.Language = messaging.DefaultLanguage
 	}
 	shown.Dir, shown.Style, shown.View = messaging.Direction(shown.Language), template.CSS(mailPageStyle), messaging.MailWordsIn(shown.Language).ViewEvent
-	header.Set("Content-Type", "text/html; charset=utf-8")
+	for name, value := range mailPageHeader {
+		header.Set(name, value)
+	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		if err := mailPageTemplate.Execute(w, shown); err != nil && ctx.Err() == nil {

@@ -75,10 +75,10 @@ func filled(texts ...string) (some []string) {
 // MailedCalendar writes the calendar file of a mail to a registrant, with the online link, and its method (RFC 5546, sections 3.2.1
 // and 3.2.5). organizer is who sends the mail. It is nil for an event without a date, or that readers do not find.
 func (e *Event) MailedCalendar(organizer string) (file []byte, method string, err error) {
-	body := e.body
-	if body == "" {
+	if e.body == "" {
 		return nil, "", nil
 	}
+	body := e.publicJSON() // as the mail says it, which the platform may not have yet
 	method = string(ical.MethodPublish)
 	if e.Status == Cancelled {
 		method = string(ical.MethodCancel)

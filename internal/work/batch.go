@@ -27,7 +27,7 @@ type batch struct {
 	isAsked bool // the site was woken meanwhile
 	isOver  bool // no other task of it is to begin
 	didSome bool
-	yields  bool // to other sites, which have no slot
+	yields  bool // to other sites, which have no slot, or since a task has paused the kind
 }
 
 // start starts as many tasks of a batch as there are slots for the site: of a serial kind, and of a platform that did not respond
@@ -93,12 +93,12 @@ func (b *batch) do(slot *limiter.Slot) {
 			if !ok {
 				return
 			}
-			didIt, goesOn := b.doDue(ctx, t)
+			didIt, goesOn, pauses := b.doDue(ctx, t)
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			delete(b.lines, b.line(t))
 			b.didSome = b.didSome || didIt
-			b.yields = b.yields || b.k.IsCheck && b.k.due.IsFull(false)
+			b.yields = b.yields || pauses || b.k.IsCheck && b.k.due.IsFull(false)
 			b.isOver = b.isOver || b.yields || !goesOn || b.ctx.Err() != nil
 		})(b.ctx)
 		b.k.slots.Release("")
@@ -165,8 +165,8 @@ func (b *batch) isLeft() bool {
 	return b.first() >= 0 && !b.isOver
 }
 
-// doDue does a task that nobody waits for, and reports whether the next of its batch is to be done.
-func (b *batch) doDue(ctx context.Context, t Task) (didIt, goesOn bool) {
+// doDue does a task that nobody waits for, and reports whether the next of its batch is to be done, and whether it pauses all of them.
+func (b *batch) doDue(ctx context.Context, t Task) (didIt, goesOn, pauses bool) {
 	var a Attempt
 	var err error
 	if b.k.IsSerial {
@@ -174,7 +174,7 @@ func (b *batch) doDue(ctx context.Context, t Task) (didIt, goesOn bool) {
 		defer cancel()
 		a, err = b.exclusively(bounded, b.k.Kind, b.breaker, t, waiter{})
 		if errors.Is(err, ErrHeld) || a.Outcome == Later && !a.At.After(b.store.now()) {
-			return true, false // another process has leased the site, or the task; or it is the turn of others
+			return true, false, false // another process has leased the site, or the task; or it is the turn of others
 		}
 	} else {
 		a, err = b.sync(ctx, t, waiter{})
@@ -183,5 +183,5 @@ func (b *batch) doDue(ctx context.Context, t Task) (didIt, goesOn bool) {
 	if err != nil && !isOther && !errors.Is(err, ErrNotServed) && !errors.Is(err, ErrLost) && ctx.Err() == nil {
 		b.warn.Warn(t.Site, "cannot do what is due", zap.String("kind", t.Kind), zap.Error(err))
 	}
-	return err == nil && a.Outcome != Again, err == nil || isOther || b.k.IsSerial
+	return err == nil && a.Outcome != Again, err == nil || isOther || b.k.IsSerial, err == nil && a.Pauses
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
 )
 
 // This file finds out that a platform responds again.
@@ -21,12 +23,18 @@ func (q *Queue) allBreakers() []*breaker {
 func (q *Queue) breakersOf(site string) (of []*breaker) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, service := range q.services {
+	for service := range q.services {
 		if b := q.breakers[laneOf(site, service)]; b != nil {
 			of = append(of, b)
 		}
 	}
 	return of
+}
+
+func (q *Queue) slotsOf(service string) *limiter.Bulkhead {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.services[service]
 }
 
 // probe tries one task, due or not, for each of some breakers that is open and due for it.
@@ -43,7 +51,7 @@ func (q *Queue) probeOne(ctx context.Context, b *breaker) error {
 	if !b.IsProbeDue(q.store.now()) {
 		return nil
 	}
-	slot := q.due.TryAcquire(laneOf(b.site, b.service), true)
+	slot := q.slotsOf(b.service).TryAcquire(laneOf(b.site, b.service), true)
 	if slot == nil {
 		return nil // until the next look
 	}

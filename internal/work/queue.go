@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	mathrand "math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +43,9 @@ const (
 	// dueOfSite. maxBatch is how many tasks of a site are read at once.
 	maxDue, maxSlowDue, dueOfSite, slowDue = 112, 64, 4, 2 * time.Second
 	maxBatch                               = 64
+
+	// Attempts at a service beside the platforms, such as mail servers: likewise. Each has a goroutine and a connection, some 50 KB.
+	maxService, maxSlowService = 32, 512
 
 	// Attempts that callers wait for: likewise.
 	maxCalls, maxSlowCalls, callsOfSite, slowCall = 56, 24, 12, time.Second
@@ -90,11 +92,11 @@ type Queue struct {
 
 	mu       sync.Mutex
 	kinds    map[string]*handled
-	services []string            // of the kinds
-	breakers map[string]*breaker // by lane
-	woken    map[string]bool     // sites at which Run is to look
-	retried  map[string]bool     // those of them of which all that is pending is to be due
-	short    map[string]bool     // sites that had all their slots when Run looked
+	services map[string]*limiter.Bulkhead // of the kinds, with the slots of those that nobody waits for
+	breakers map[string]*breaker          // by lane
+	woken    map[string]bool              // sites at which Run is to look
+	retried  map[string]bool              // those of them of which all that is pending is to be due
+	short    map[string]bool              // sites that had all their slots when Run looked
 }
 
 // handled is a kind with what Run knows of it.
@@ -124,6 +126,7 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 		checks: limiter.NewBulkhead(MaxChecks, 0, checksOfSite, 0), polls: limiter.NewBulkhead(MaxPolls-maxSlowPolls, maxSlowPolls, 0, slowPoll),
 		wake: make(chan struct{}, 1), kinds: make(map[string]*handled), breakers: make(map[string]*breaker), woken: make(map[string]bool), retried: make(map[string]bool), short: make(map[string]bool),
 	}
+	q.services = map[string]*limiter.Bulkhead{"": q.due}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	return q, nil
 }
@@ -132,7 +135,11 @@ func New(ctx context.Context, db *database.DB, logger *zap.Logger, now func() ti
 func (q *Queue) Handle(k Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	of := q.due
+	if q.services[k.Service] == nil {
+		q.services[k.Service] = limiter.NewBulkhead(maxService, maxSlowService, dueOfSite, slowDue)
+		q.services[k.Service].KeepsSlow = true // a mail server may take a mail of an attempt that is cut off
+	}
+	of := q.services[k.Service]
 	switch {
 	case k.IsPoll:
 		of = q.polls
@@ -141,9 +148,6 @@ func (q *Queue) Handle(k Kind) {
 	}
 	if k.Table == nil {
 		k.Table = q.store
-	}
-	if !slices.Contains(q.services, k.Service) {
-		q.services = append(q.services, k.Service)
 	}
 	q.kinds[k.Name] = &handled{Kind: k, due: of, slots: limiter.New(k.Most, 0), batches: make(map[string]*batch)}
 }
@@ -189,7 +193,7 @@ func (q *Queue) forgetIdle() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	maps.DeleteFunc(q.breakers, func(lane string, b *breaker) bool {
-		return b.IsOver(now) && q.calls.TakenBy(lane)+q.due.TakenBy(lane)+q.checks.TakenBy(lane) == 0
+		return b.IsOver(now) && q.calls.TakenBy(lane)+q.services[b.service].TakenBy(lane)+q.checks.TakenBy(lane) == 0
 	})
 }
 
@@ -212,6 +216,12 @@ func (q *Queue) Check(ctx context.Context, site, kind, key string, at time.Time,
 		q.Wake(site)
 	}
 	return n > 0, database.Wrap("enqueueing a check", err)
+}
+
+// UnderWay counts the tasks of a kind in this package's table that are being done at a site, by all processes.
+func (q *Queue) UnderWay(ctx context.Context, site, kind string) (n int, err error) {
+	err = q.store.db.Read.QueryRowContext(ctx, countLeased, site, kind, q.store.now().UnixMilli()).Scan(&n)
+	return n, database.Wrap("counting what is being done", err)
 }
 
 // execer is a database or a transaction.

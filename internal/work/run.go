@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/lychgate/caddy-lychgate/internal/lib/limiter"
 )
 
 // This file has what is due done.
@@ -44,9 +46,9 @@ func (q *Queue) Run(ctx context.Context) {
 // end lets nothing begin any more, and returns when nothing is under way.
 func (q *Queue) end() {
 	q.cancel()
-	q.due.Close()
-	q.checks.Close()
-	q.polls.Close()
+	for _, slots := range q.bulkheads() {
+		slots.Close()
+	}
 	q.working.Wait()
 	q.calls.Wait() // those who call have their attempt
 }
@@ -54,9 +56,16 @@ func (q *Queue) end() {
 // wait returns when nothing is under way that Run has started, if nothing else is started.
 func (q *Queue) wait() {
 	q.working.Wait()
-	q.due.Wait()
-	q.checks.Wait()
-	q.polls.Wait()
+	for _, slots := range q.bulkheads() {
+		slots.Wait()
+	}
+}
+
+// bulkheads have the slots of all that nobody waits for.
+func (q *Queue) bulkheads() []*limiter.Bulkhead {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.AppendSeq([]*limiter.Bulkhead{q.checks, q.polls}, maps.Values(q.services))
 }
 
 // within bounds how long the store is asked.

@@ -85,6 +85,8 @@ const (
 		due_at = CASE WHEN work.leased_until > $6 THEN work.due_at ELSE excluded.due_at END
 		WHERE work.leased_until > $6 OR work.due_at > excluded.due_at`
 
+	countLeased = `SELECT COUNT(*) FROM work WHERE site = $1 AND kind = $2 AND leased_until > $3`
+
 	giveUpTask = `DELETE FROM work WHERE site = $1 AND kind = $2 AND key = $3 AND due_at IS NULL`
 	purgeTasks = `DELETE FROM work WHERE due_at IS NULL AND since < $1`
 

@@ -112,6 +112,9 @@ type Result struct {
 	At      time.Time // of Later
 	Reason  string    // of Again and Never, for staff
 
+	// Pauses means that Run tries nothing else of the kind at the site until it looks again, seconds later.
+	Pauses bool
+
 	// IsUnanswered means that the platform did not respond, and IsUnasked that nothing was sent
 	// to it, so that nothing is known of it.
 	IsUnanswered, IsUnasked bool

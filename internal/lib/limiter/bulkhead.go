@@ -15,6 +15,9 @@ var ErrTooLong = errors.New("the call took too long, while many other platforms 
 // part goes on in the slow one, and is canceled if that is full. What is known to hang
 // starts in the slow part. It may be used by many goroutines at once.
 type Bulkhead struct {
+	// KeepsSlow has a call for which the slow part is full stay where it is, rather than be canceled. It is set before the first call.
+	KeepsSlow bool
+
 	limit       time.Duration
 	quick, slow *Limiter
 }
@@ -106,7 +109,9 @@ func (s *Slot) slowDown() {
 	}
 	s.slowed()
 	if !s.bulkhead.slow.tryMove(s.key) {
-		s.cancel(ErrTooLong)
+		if !s.bulkhead.KeepsSlow {
+			s.cancel(ErrTooLong)
+		}
 		return
 	}
 	s.part = s.bulkhead.slow

@@ -3,6 +3,8 @@ package mails
 import (
 	_ "embed"
 	"html/template"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -39,10 +41,31 @@ type shownLetter struct {
 	Labels  messaging.Labels
 	Dir     string // of the language
 	Accent  string
+	OnIt    string // the colour of text on Accent
 	Subject string
 	Lead    string
 	Was     string
 	Why     string // the reader gets this mail
+}
+
+// textOn is the colour of text on a colour such as #ff1a75 that has the greater contrast (WCAG 2.2, relative luminance).
+func textOn(accent string) string {
+	n, err := strconv.ParseUint(strings.TrimPrefix(accent, "#"), 16, 24)
+	if err != nil {
+		return "#fff"
+	}
+	linear := func(channel uint64) float64 {
+		c := float64(channel&0xff) / 255
+		if c <= 0.04045 {
+			return c / 12.92
+		}
+		return math.Pow((c+0.055)/1.055, 2.4)
+	}
+	// Above this, #15171a, with a luminance of 0.0085, has more contrast than white.
+	if 0.2126*linear(n>>16)+0.7152*linear(n>>8)+0.0722*linear(n) > 0.1978 {
+		return "#15171a"
+	}
+	return "#fff"
 }
 
 // message writes a mail without its recipient.
@@ -52,6 +75,7 @@ func (l letter) message() mail.Message {
 	if s.Accent == "" {
 		s.Accent = defaultAccent
 	}
+	s.OnIt = textOn(s.Accent)
 	subject := ""
 	switch l.Kind {
 	case Confirmation:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
+	"github.com/lychgate/caddy-lychgate/internal/lib/warnings"
 	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/internal/work"
@@ -33,16 +34,14 @@ const (
 	// sendTimeout bounds an attempt to send a mail, from the connection to the server's answer.
 	sendTimeout = time.Minute
 
-	// maxSending is how many mails are sent at once, by all sites of a process.
-	maxSending = 32
-
-	// changeDelay is how long after a change of an event its registrants are told: what changes twice within it is one mail.
-	changeDelay = 5 * time.Minute
-
 	// A site may send maxMinute mails in a minute, so that 5,000 registrants are told within 20, and maxDay in a day; a
 	// registrant gets maxOfMember from a site in a day.
 	maxMinute, maxDay, maxOfMember = 300, 20_000, 20
 )
+
+// ChangeDelay is how long after a change of an event its registrants are told: what changes twice within it is one mail. A test that
+// waits for it makes it shorter before it starts an edge.
+var ChangeDelay = 5 * time.Minute
 
 // Config is what a Service is made from. All is required.
 type Config struct {
@@ -68,18 +67,22 @@ type Config struct {
 }
 
 // Service sends the mails of all sites of a process.
-type Service struct{ Config }
+type Service struct {
+	Config
+
+	warn *warnings.Log
+}
 
 // New registers the kinds of work with the queue.
 func New(c Config) *Service {
-	s := &Service{c}
+	s := &Service{c, warnings.New(c.Logger, c.Now)}
 	of := func(site string) any {
 		if server := c.Server(site); server != nil {
 			return server
 		}
 		return nil
 	}
-	c.Queue.Handle(work.Kind{Name: Kind, Service: server, Platform: of, Do: s.do, Timeout: sendTimeout, Most: maxSending, IsPersonal: true})
+	c.Queue.Handle(work.Kind{Name: Kind, Service: server, Platform: of, Do: s.do, Timeout: sendTimeout, IsPersonal: true})
 	c.Queue.Handle(work.Kind{Name: planKind, Service: server, Platform: of, Do: s.plan, Timeout: sendTimeout, Most: 4, IsCheck: true})
 	return s
 }
@@ -89,7 +92,7 @@ func (s *Service) Registered(ctx context.Context, tx *sql.Tx, site, event, membe
 	if s.Server(site) == nil {
 		return nil
 	}
-	if err := s.Queue.PlanIn(ctx, tx, site, planKind, event, s.Now().Add(changeDelay)); err != nil { // for reminders
+	if err := s.Queue.PlanIn(ctx, tx, site, planKind, event, s.Now().Add(ChangeDelay)); err != nil { // for reminders
 		return err
 	}
 	return s.enqueue(ctx, tx, site, taskOf(confirm, event, member), email)
@@ -100,7 +103,7 @@ func (s *Service) Changed(ctx context.Context, tx *sql.Tx, e *events.Event) erro
 	if s.Server(e.Site) == nil {
 		return nil
 	}
-	return s.Queue.PlanIn(ctx, tx, e.Site, planKind, e.ID, s.Now().Add(changeDelay))
+	return s.Queue.PlanIn(ctx, tx, e.Site, planKind, e.ID, s.Now().Add(ChangeDelay))
 }
 
 // MovedUp has a member who has waited told that they have a place, in the transaction that gives it to them.

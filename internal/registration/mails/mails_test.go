@@ -62,7 +62,7 @@ type edge struct {
 // newBench publishes an event that starts after a time.
 func newBench(t *testing.T, db *database.DB, after time.Duration, values map[string]any) *bench {
 	t.Helper()
-	b := &bench{t: t, db: db, smtp: smtptest.Start(t, smtptest.Options{})}
+	b := &bench{t: t, db: db, smtp: smtptest.Start(t, smtptest.Options{NoSTARTTLS: true})}
 	start := db.Now().UTC().Add(after)
 	all := map[string]any{"name": "Party", "event_date": start.Format(time.DateOnly), "event_time_start": start.Format("15:04"), "access": "free"}
 	maps.Copy(all, values)
@@ -180,12 +180,12 @@ func TestRegistrantsAreTold(t *testing.T) {
 		b.pass(0)
 		b.want("registered", "jane1@example.com: You are registered: Party", "jane2@example.com: You are registered: Party")
 		b.register(1)
-		b.pass(changeDelay)
+		b.pass(ChangeDelay)
 		b.want("registered again")
 
 		b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
 		b.edit(func(e *events.Event) { e.Values["location"] = "The Harbour" })
-		b.pass(changeDelay - time.Second)
+		b.pass(ChangeDelay - time.Second)
 		b.want("moved a moment ago")
 		b.register(3)
 		b.pass(time.Second)
@@ -194,16 +194,16 @@ func TestRegistrantsAreTold(t *testing.T) {
 		b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
 		b.edit(func(e *events.Event) { e.Values["location"] = "The Harbour" })
 		b.edit(func(e *events.Event) { e.Values["event_description"] = "Bring your own." })
-		b.pass(changeDelay)
+		b.pass(ChangeDelay)
 		b.want("moved back, and described")
 
 		_, err := b.registrations.Readers.Cancel(t.Context(), "daily", "party", registration.Reader{Member: "uuid-2"})
 		b.must(err)
 		b.edit(func(e *events.Event) { e.Status = events.Cancelled })
-		b.pass(changeDelay)
+		b.pass(ChangeDelay)
 		b.want("cancelled", "jane1@example.com: Cancelled: Party", "jane3@example.com: Cancelled: Party")
 		b.edit(func(e *events.Event) { e.Status = events.Published })
-		b.pass(changeDelay)
+		b.pass(ChangeDelay)
 		b.want("takes place after all", "jane1@example.com: You are registered: Party", "jane3@example.com: You are registered: Party")
 	})
 }
@@ -267,7 +267,7 @@ func TestRegistrantsAreReminded(t *testing.T) {
 			if test.quiet {
 				b.must(b.registrations.Readers.Quieten(t.Context(), "daily", party, "uuid-1"))
 			}
-			b.pass(changeDelay)
+			b.pass(ChangeDelay)
 			b.pass(time.Hour)
 			b.want("reminded", test.want...)
 		})

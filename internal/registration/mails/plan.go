@@ -45,7 +45,7 @@ func (s *Service) plan(ctx context.Context, t work.Task) work.Result {
 		err = s.DB.InTx(ctx, func(tx *sql.Tx) error { return s.enqueueDue(ctx, tx, &e, page) })
 	}
 	if err != nil {
-		s.Logger.Warn("cannot find out whom to send mails yet; retrying", zap.String("site", t.Site), zap.Error(err))
+		s.warn.Warn(t.Site, "cannot find out whom to send mails yet; retrying", zap.Error(err))
 		return work.Result{Outcome: work.Again, Reason: "the store does not respond", IsUnasked: true}
 	}
 	s.Queue.Wake(t.Site)

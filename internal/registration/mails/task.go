@@ -108,7 +108,7 @@ func reasonOf(kind string, e *events.Event, r told) string {
 func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	again := func(reason string, err error) work.Result {
 		if err != nil {
-			s.Logger.Warn("cannot send a mail yet; retrying", zap.String("site", t.Site), zap.Error(err))
+			s.warn.Warn(t.Site, "cannot send a mail yet; retrying", zap.Error(err))
 		}
 		return work.Result{Outcome: work.Again, Reason: reason, IsUnasked: true}
 	}
@@ -144,9 +144,12 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	case may == isDone:
 		return work.Result{Outcome: work.Done}
 	case may == isTooMuch:
+		reason = "bound " + s.Now().UTC().Format(time.DateOnly) // once a day, however often they register and cancel
 		return work.Result{Outcome: work.Done, Settle: s.note(t.Site, event, reason, guest, "", tooManyToOne)}
 	case may == isTooFast:
-		return again("the site has sent as many mails as it may for now", nil)
+		r := again("the site has sent as many mails as it may for now", nil)
+		r.Pauses = true
+		return r
 	}
 	m, err := s.write(ctx, server, kind, &e, r, guest)
 	if err != nil {
@@ -158,7 +161,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	switch {
 	case err != nil && !isRefused:
 		s.Sent(t.Site, kind, "failed")
-		s.Logger.Warn("cannot send a mail yet; retrying", zap.String("site", t.Site), zap.Error(err))
+		s.warn.Warn(t.Site, "cannot send a mail yet; retrying", zap.Error(err))
 		_, isDeferred := errors.AsType[*mail.Deferral](err)
 		return work.Result{Outcome: work.Again, Reason: clip.Text(err.Error(), maxReason), IsUnanswered: !isDeferred}
 	case isRefused:
@@ -226,22 +229,38 @@ const (
 		ON CONFLICT (site, event, member, reason) DO NOTHING`
 )
 
-// may counts the mails of all edges.
+// may counts the mails of all edges, and near a bound those that are being sent too, before those that were: so the edges together never
+// pass it.
 func (s *Service) may(ctx context.Context, site, event, member, reason string) (permission, error) {
-	var same, ofMember, minute, day int
-	now := s.Now()
-	err := s.DB.Read.QueryRowContext(ctx, findMail, site, event, member, reason, now.Add(-time.Minute).UnixMilli(), now.Add(-24*time.Hour).UnixMilli()).Scan(&same, &ofMember, &minute, &day)
+	n, err := s.count(ctx, site, event, member, reason)
+	sending := 1 // this one
+	if err == nil && (n.minute >= maxMinute/2 || n.day >= maxDay-maxMinute/2) {
+		if sending, err = s.Queue.UnderWay(ctx, site, Kind); err == nil {
+			n, err = s.count(ctx, site, event, member, reason)
+		}
+	}
+	others := max(sending-1, 0)
 	switch {
 	case err != nil:
 		return isTooFast, database.Wrap("counting mails", err)
-	case same > 0:
+	case n.same > 0:
 		return isDone, nil
-	case ofMember >= maxOfMember:
+	case n.ofMember >= maxOfMember:
 		return isTooMuch, nil
-	case minute >= maxMinute || day >= maxDay:
+	case n.minute+others >= maxMinute || n.day+others >= maxDay:
 		return isTooFast, nil
 	}
 	return isAllowed, nil
+}
+
+// counts are of mails that are noted.
+type counts struct{ same, ofMember, minute, day int }
+
+func (s *Service) count(ctx context.Context, site, event, member, reason string) (n counts, err error) {
+	now := s.Now()
+	err = s.DB.Read.QueryRowContext(ctx, findMail, site, event, member, reason, now.Add(-time.Minute).UnixMilli(), now.Add(-24*time.Hour).UnixMilli()).
+		Scan(&n.same, &n.ofMember, &n.minute, &n.day)
+	return n, err
 }
 
 // note notes what became of a mail, in the transaction that ends its work.
