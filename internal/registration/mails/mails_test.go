@@ -57,6 +57,7 @@ type bench struct {
 type edge struct {
 	queue         *work.Queue
 	registrations *registration.Service
+	told          *Service
 }
 
 // newBench publishes an event that starts after a time.
@@ -107,7 +108,7 @@ func (b *bench) newEdge() edge {
 	})
 	registrations.Tell(told)
 	store.OnChange(told.Changed)
-	return edge{queue, registrations}
+	return edge{queue, registrations, told}
 }
 
 // register registers readers by their number.
