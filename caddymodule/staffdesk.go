@@ -206,7 +206,7 @@ func (h *StaffDesk) eventsSite(site *edge.Site) *api.EventsSite {
 	if !ok {
 		return nil
 	}
-	return &api.EventsSite{Site: site.Themes(), Host: host, Events: h.events.Service, Guests: h.events.Guests, Members: site.Platform, SendsMail: h.events.SendsMail(site.Name)}
+	return &api.EventsSite{Site: site.Themes(), Host: host, Events: h.events.Service, Guests: h.events.Guests, Members: site.Platform, SendsMail: h.events.SendsMail(site.Name), Mails: h.events.Mails}
 }
 
 // changes reports whether a request is the one whose response gets a script, and how.

@@ -10,6 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/registration/mails"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
@@ -30,8 +31,9 @@ type EventsSite struct {
 	// Members has those whom staff register.
 	Members registration.MemberHost
 
-	// SendsMail means that registrants are told by mail.
+	// SendsMail means that registrants are told by mail, and Mails opens what does it. An error means that the store is away.
 	SendsMail bool
+	Mails     func() (*mails.Service, error)
 }
 
 // AddRegistrant registers somebody for an event, as [registration.GuestList.Add] does. Errors are those

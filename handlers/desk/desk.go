@@ -4,6 +4,7 @@ package desk
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -29,7 +30,7 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, site *Site, address
 		http.Redirect(w, r, d.Path+Path+"/"+strings.TrimRight(name, "/"), http.StatusPermanentRedirect)
 		return api.Served{Operation: "other", Outcome: api.Done}
 	}
-	v := &view{desk: d, site: site, request: r}
+	v := &view{desk: d, site: site, request: r, nonce: rand.Text()}
 	shown, ok := pages[name]
 	switch {
 	case site == nil:

@@ -37,6 +37,7 @@ type guestPage struct {
 	CSV     string // the address of the download
 	Refused string // why nobody can be added, "" if somebody can
 	IsTold  bool   // who is added gets a confirmation by mail
+	Mails   bool   // guests can be written to
 
 	Email, NewName string // that were typed
 	Key            string // of the next guest who is added
@@ -137,6 +138,7 @@ func (v *view) guestList(ctx context.Context, asked url.Values) (*guestPage, err
 	}
 	page.Key = rand.Text()
 	page.IsTold = v.site.Events.SendsMail && e.Status == events.Published && !e.Terms().IsOver(v.events.Now())
+	page.Mails = v.site.Events.SendsMail
 	page.CSV = "events/" + id + "/registrations.csv"
 	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message
@@ -165,6 +167,7 @@ var mailNames = map[string]string{
 	mails.Cancelled:    "The event is cancelled",
 	mails.Place:        "Place from the waiting list",
 	mails.Invitation:   "Offer of a place",
+	mails.FromStaff:    "Message",
 }
 
 // guestDone reads from the query what was just done, nil for nothing, and who was removed.

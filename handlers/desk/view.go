@@ -27,6 +27,10 @@ type view struct {
 	// pictures is the server of those on the page that are at another host of the site, behind a space; "" for none.
 	pictures string
 
+	// nonce is that of the page's script and style. stylesAttributes means that elements of the page may have a style of their own.
+	nonce            string
+	stylesAttributes bool
+
 	// zone is the time zone of the times on the page: the site's, unless the page has another. It is nil while nobody has
 	// said, and for a site without events: then it is that of the browser.
 	zone *time.Location
@@ -144,6 +148,9 @@ const (
 
 	// maxGuestForm bounds the form of a guest list, in bytes. Each byte of a list may be three, and it has the list twice at most.
 	maxGuestForm = 2 << 20
+
+	// maxMessageForm bounds the form of a message to guests, in bytes. Each byte of a text may be three, and a letter four bytes.
+	maxMessageForm = 256 << 10
 
 	// maxEventForm bounds the form of an event, in bytes. Each byte of a text may be three.
 	maxEventForm = 3 << 20

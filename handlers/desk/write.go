@@ -111,6 +111,9 @@ func (v *view) frame(title, name string) frame {
 const (
 	noPolicy   = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 	pagePolicy = "default-src 'none'; script-src 'nonce-%[1]s'; style-src 'nonce-%[1]s'; img-src 'self' blob:%[2]s; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+	// attributesPolicy is for mails, whose elements have styles of their own.
+	attributesPolicy = "; style-src-attr 'unsafe-inline'"
 )
 
 // secure sets the headers that all responses have, redirections too.
@@ -125,7 +128,7 @@ func secure(header http.Header) {
 func (d *Desk) write(w http.ResponseWriter, status int, v *view, title, name string, content any) {
 	var body, page bytes.Buffer
 	f := v.frame(title, name)
-	f.Nonce = rand.Text()
+	f.Nonce = cmp.Or(v.nonce, rand.Text())
 	err := desk.Templates.ExecuteTemplate(&body, name+".html", content)
 	if err == nil {
 		f.Body = template.HTML(body.String()) //nolint:gosec // a template escaped it
@@ -138,7 +141,11 @@ func (d *Desk) write(w http.ResponseWriter, status int, v *view, title, name str
 		page.WriteString("<!DOCTYPE html><title>Something went wrong</title><p>This page cannot be shown.</p>")
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", fmt.Sprintf(pagePolicy, f.Nonce, v.pictures))
+	policy := fmt.Sprintf(pagePolicy, f.Nonce, v.pictures)
+	if v.stylesAttributes {
+		policy += attributesPolicy
+	}
+	w.Header().Set("Content-Security-Policy", policy)
 	w.WriteHeader(status)
 	_, _ = w.Write(page.Bytes()) // an error means that the reader has left
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/registration/mails"
 )
 
 // eventCaches outlive a configuration, so that a reload while the store is slow delays no reader.
@@ -41,6 +42,7 @@ type servingEvents struct {
 	service       *events.Service
 	feed          *events.Feed
 	registrations *registration.Service
+	mails         *mails.Service
 }
 
 // readerLimit is the rate limit of each address for readers' sessions that are not valid. A
@@ -117,7 +119,7 @@ func (s *Events) begin(ctx context.Context, db *database.DB, run func(func(conte
 	service.Posts.UsePages(pages)
 	service.Posts.UseContacts(s.store.contacts.Load().Note)
 	run(service.Posts.Run)
-	s.serving.Store(&servingEvents{service, feed, registrations})
+	s.serving.Store(&servingEvents{service, feed, registrations, told})
 	return nil
 }
 
@@ -201,4 +203,13 @@ func (s *Events) Guests() (*registration.GuestList, error) {
 		return nil, err
 	}
 	return serving.registrations.Guests, nil
+}
+
+// Mails is what tells registrants by mail. Errors: ErrStoreAway.
+func (s *Events) Mails() (*mails.Service, error) {
+	serving, err := opened(s.store, &s.serving)
+	if err != nil {
+		return nil, err
+	}
+	return serving.mails, nil
 }

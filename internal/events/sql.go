@@ -21,7 +21,7 @@ var migrations embed.FS
 // Schema is the tables of this package.
 var Schema = database.Schema{
 	Name: "events", Files: migrations,
-	Sites:   []string{"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registrations_waiting", "registration_labels", "mails"},
+	Sites:   []string{"events", "events_sites", "events_editors", "registrations", "registrations_taken", "registrations_waiting", "registration_labels", "mails", "mail_messages"},
 	Content: []string{"events", "registrations"},
 }
 

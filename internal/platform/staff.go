@@ -4,6 +4,7 @@ package platform
 type StaffMember struct {
 	ID          string   // the platform's own
 	Name        string   // for people
+	Email       string   // "" if the platform names none
 	Roles       []string // as the platform calls them, for people
 	Permissions Permissions
 

@@ -65,7 +65,7 @@ func (s *Service) Deleted(ctx context.Context, tx *sql.Tx, site, event string) e
 
 // Removed deletes the registrations for an event.
 func (s *Service) Removed(ctx context.Context, tx *sql.Tx, site, event string) error {
-	for _, text := range []string{removeRegistrations, removeWaiting, removeTaken} {
+	for _, text := range []string{removeRegistrations, removeWaiting, removeTaken, removeMessages} {
 		if _, err := tx.ExecContext(ctx, text, site, event); err != nil {
 			return database.Wrap("removing registrations", err)
 		}

@@ -38,5 +38,6 @@ const (
 	forgetMemberLabels = `DELETE FROM registration_labels WHERE site = $1 AND member = $2`
 
 	removeRegistrations = `DELETE FROM registrations WHERE site = $1 AND event = $2`
+	removeMessages      = `DELETE FROM mail_messages WHERE site = $1 AND event = $2`
 	removeTaken         = `DELETE FROM registrations_taken WHERE site = $1 AND event = $2`
 )

@@ -98,6 +98,7 @@ func readUser(response []byte) (platform.StaffMember, error) {
 		Users []struct {
 			ID    string `json:"id"`
 			Name  string `json:"name"`
+			Email string `json:"email"`
 			Roles []struct {
 				Name string `json:"name"`
 			} `json:"roles"`
@@ -108,6 +109,9 @@ func readUser(response []byte) (platform.StaffMember, error) {
 		return platform.StaffMember{}, fmt.Errorf("asking Ghost who a visitor is: %w", &Error{Status: http.StatusOK, Message: "without a user"})
 	}
 	member := platform.StaffMember{ID: clip.Text(body.Users[0].ID, maxName), Name: clip.Text(body.Users[0].Name, maxName)}
+	if email := body.Users[0].Email; len(email) <= maxName {
+		member.Email = email
+	}
 	member.Scheme = schemeIn(body.Users[0].Accessibility)
 	for _, role := range body.Users[0].Roles {
 		member.Roles = append(member.Roles, role.Name)

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"html/template"
 	"math"
+	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -24,6 +26,8 @@ type letter struct {
 	Until       string // when an offer ends, of Invitation
 	Before      string // when and where the event was, of Moved
 	Cancel      string // the URL of the page on which one cancels, "" for none
+	Stop        string // the URL of the page on which one wants no more such mails, "" for none
+	Message     Draft  // of FromStaff
 }
 
 //go:embed letter.html
@@ -46,6 +50,8 @@ type shownLetter struct {
 	Lead    string
 	Was     string
 	Why     string // the reader gets this mail
+
+	Paragraphs [][]textPiece // of a message
 }
 
 // textOn is the colour of text on a colour such as #ff1a75 that has the greater contrast (WCAG 2.2, relative luminance).
@@ -92,6 +98,9 @@ func (l letter) message() mail.Message {
 		subject, s.Lead = s.Words.Reminder, messaging.Message(l.Language, messaging.Registered, "")
 	}
 	s.Subject = fill(subject, l.Event.Name)
+	if l.Kind == FromStaff {
+		s.Subject, s.Lead, s.Paragraphs = l.Message.Subject, l.Message.Text, paragraphsOf(l.Message.Text)
+	}
 	var page strings.Builder
 	if err := letterTemplate.Execute(&page, s); err != nil {
 		panic(err) // strings always have the fields that the template names
@@ -124,14 +133,56 @@ func (s shownLetter) text() string {
 		return label + ": " + text
 	}
 	add(s.Publication.Title)
-	add(s.Event.Name)
-	add(s.Lead)
+	if s.Kind == FromStaff {
+		add(s.Lead)
+		add(s.Event.Name)
+	} else {
+		add(s.Event.Name)
+		add(s.Lead)
+	}
 	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, s.Event.Where), s.Was)
 	add(labelled(s.Words.Online, s.Event.Link))
 	add(labelled(s.Words.ViewEvent, s.Event.Page))
 	if s.Cancel != "" {
 		add(s.Words.CancelHint, labelled(s.Labels.Cancel, s.Cancel))
 	}
-	add("-- ", s.Why, s.Publication.URL)
+	add("-- ", s.Why, labelled(s.Words.NoMore, s.Stop), s.Publication.URL)
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// textPiece is a part of a line, or the end of one.
+type textPiece struct {
+	Text, URL string // URL is "" for no link
+	IsBreak   bool
+}
+
+// webAddress is a link in a text. Punctuation at its end is not part of it.
+var webAddress = regexp.MustCompile(`https?://[^\s<>"]*[^\s<>"'.,;:!?)\]}»”’]`)
+
+// paragraphsOf makes links of the addresses in a text, whose paragraphs are separated by empty lines.
+func paragraphsOf(text string) (paragraphs [][]textPiece) {
+	var lines []textPiece
+	for line := range strings.SplitSeq(text+"\n\n", "\n") {
+		if strings.TrimSpace(line) == "" {
+			if len(lines) > 0 {
+				paragraphs = append(paragraphs, lines)
+			}
+			lines = nil
+			continue
+		}
+		if len(lines) > 0 {
+			lines = append(lines, textPiece{IsBreak: true})
+		}
+		for at := webAddress.FindStringIndex(line); at != nil; at = webAddress.FindStringIndex(line) {
+			address := line[at[0]:at[1]]
+			link := textPiece{Text: address, URL: address}
+			if u, err := url.Parse(address); err != nil || u.Host == "" || u.User != nil { // a name before @ hides where it leads
+				link.URL = ""
+			}
+			lines = append(lines, textPiece{Text: line[:at[0]]}, link)
+			line = line[at[1]:]
+		}
+		lines = append(lines, textPiece{Text: line})
+	}
+	return paragraphs
 }

@@ -57,6 +57,7 @@ type bench struct {
 type edge struct {
 	queue         *work.Queue
 	registrations *registration.Service
+	told          *Service
 }
 
 // newBench publishes an event that starts after a time.
@@ -107,7 +108,7 @@ func (b *bench) newEdge() edge {
 	})
 	registrations.Tell(told)
 	store.OnChange(told.Changed)
-	return edge{queue, registrations}
+	return edge{queue, registrations, told}
 }
 
 // register registers readers by their number.
@@ -230,7 +231,7 @@ func TestOldMovesAreNotTold(t *testing.T) {
 				e.Moves = []events.Move{{At: b.db.Now().Add(-test.ago), From: events.Schedule{Place: "The Pier"}}}
 				e.Values["max_attendees"] = 10.0
 			})
-			b.pass(changeDelay)
+			b.pass(ChangeDelay)
 			b.want("moved "+name, test.want...)
 		})
 	}
@@ -495,7 +496,7 @@ func TestRefusalIsAChangeOfTheList(t *testing.T) {
 		b.pass(0)
 		next, _ = changed(next)
 		b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
-		b.pass(changeDelay)
+		b.pass(ChangeDelay)
 		if _, got := changed(next); cmp.Diff([]string{"jane1@example.com"}, got) != "" {
 			t.Errorf("what has changed then: %q, want who got a mail after one that was refused", got)
 		}

@@ -32,7 +32,14 @@ const (
 // plan enqueues the mails that are due for an event, and returns when the next are.
 func (s *Service) plan(ctx context.Context, t work.Task) work.Result {
 	e, err := events.Find(ctx, s.Events, t.Site, t.Key)
-	if errors.Is(err, events.ErrNotFound) || err == nil && (!e.IsPublic() || e.Terms().IsOver(s.Now())) {
+	if errors.Is(err, events.ErrNotFound) || err == nil && !e.IsPublic() {
+		return work.Result{Outcome: work.Done}
+	}
+	var messages []Message
+	if err == nil {
+		messages, err = database.List(ctx, s.DB.Read, scanMessage, listUnplanned, t.Site, t.Key)
+	}
+	if err == nil && len(messages) == 0 && e.Terms().IsOver(s.Now()) {
 		return work.Result{Outcome: work.Done}
 	}
 	after := ""
@@ -42,7 +49,12 @@ func (s *Service) plan(ctx context.Context, t work.Task) work.Result {
 			break
 		}
 		after = page[len(page)-1].member
-		err = s.DB.InTx(ctx, func(tx *sql.Tx) error { return s.enqueueDue(ctx, tx, &e, page) })
+		err = s.DB.InTx(ctx, func(tx *sql.Tx) error { return s.enqueueDue(ctx, tx, &e, page, messages) })
+	}
+	for _, m := range messages {
+		if err == nil {
+			_, err = s.DB.Write.ExecContext(ctx, planMessage, t.Site, t.Key, m.ID, s.Now().UnixMilli())
+		}
 	}
 	if err != nil {
 		s.warn.Warn(t.Site, "cannot find out whom to send mails yet; retrying", zap.Error(err))
@@ -56,12 +68,20 @@ func (s *Service) plan(ctx context.Context, t work.Task) work.Result {
 }
 
 // enqueueDue enqueues what some registrants are to be told.
-func (s *Service) enqueueDue(ctx context.Context, tx *sql.Tx, e *events.Event, page []told) error {
+func (s *Service) enqueueDue(ctx context.Context, tx *sql.Tx, e *events.Event, page []told, messages []Message) error {
 	for _, r := range page {
+		var whats []string
 		for _, what := range []string{change, remind} {
-			if kindOf(what, e, r, s.Now()) == "" {
-				continue
+			if kindOf(what, e, r, s.Now()) != "" {
+				whats = append(whats, what)
 			}
+		}
+		for _, r.message = range messages {
+			if kindOf(fromStaff, e, r, s.Now()) != "" {
+				whats = append(whats, messagePrefix+r.message.ID)
+			}
+		}
+		for _, what := range whats {
 			if err := s.enqueue(ctx, tx, e.Site, taskOf(what, e.ID, r.member), r.email); err != nil {
 				return err
 			}
@@ -77,6 +97,7 @@ type told struct {
 	isQuiet       bool
 	last          string    // of [mails.told], "" if no mail said anything
 	offeredUntil  time.Time // of one who waits
+	message       Message   // of staff, to all
 }
 
 const (

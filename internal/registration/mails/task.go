@@ -28,6 +28,9 @@ const (
 	remind  = "remind"  // of an event that is soon
 	moveUp  = "moveup"  // from the waiting list
 	invite  = "invite"  // from the waiting list
+
+	fromStaff = FromStaff // with the ID of the message behind a hyphen
+	trial     = "trial"   // of a message, by staff
 )
 
 // Kinds of mails, which are also the beginning of their reasons, and labels of metrics.
@@ -38,6 +41,7 @@ const (
 	Reminder     = "reminder"
 	Place        = "place"      // from the waiting list
 	Invitation   = "invitation" // to take such a place
+	FromStaff    = "message"    // that staff have written
 )
 
 // toldCancelled is what a mail said of an event that was cancelled.
@@ -50,7 +54,9 @@ func taskOf(what, event, member string) string { return what + "." + event + "."
 func kindOf(what string, e *events.Event, r told, now time.Time) string {
 	terms := e.Terms()
 	switch isCancelled := e.Status == events.Cancelled; {
-	case !e.IsPublic() || terms.IsOver(now):
+	case what == fromStaff && e.IsPublic() && !r.isQuiet && !r.registeredAt.After(r.message.At): // also after the event
+		return FromStaff
+	case !e.IsPublic() || terms.IsOver(now) || what == fromStaff:
 	case what == confirm && !isCancelled:
 		return Confirmation
 	case what == moveUp && !isCancelled:
@@ -98,6 +104,8 @@ func reasonOf(kind string, e *events.Event, r told) string {
 		return kind + " " + strconv.FormatInt(r.registeredAt.UnixMilli(), 10)
 	case kind == Invitation:
 		return kind + " " + strconv.FormatInt(r.offeredUntil.UnixMilli(), 10)
+	case kind == FromStaff:
+		return kind + " " + r.message.ID
 	case kind == Reminder:
 		return kind + " " + strconv.FormatInt(e.When().Start.UnixMilli(), 10)
 	}
@@ -114,6 +122,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	}
 	what, rest, _ := strings.Cut(t.Key, ".")
 	event, member, _ := strings.Cut(rest, ".")
+	what, message, _ := strings.Cut(what, "-")
 	server := s.Server(t.Site)
 	if server == nil {
 		return again("the site sends no mails any more", nil)
@@ -129,6 +138,11 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	r, guest, isThere, err := find(ctx, t.Site, event, member)
 	if err != nil {
 		return again(storeAway, err)
+	}
+	if message != "" && isThere {
+		if r.message, isThere, err = s.message(ctx, t.Site, event, message); err != nil {
+			return again(storeAway, err)
+		}
 	}
 	kind := ""
 	if isThere {
@@ -155,7 +169,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	if err != nil {
 		return again(err.Error(), nil)
 	}
-	m.ID = strings.ToLower(strings.ReplaceAll(reason, " ", ".")) + "." + event + "." + member
+	m.ID = idOf(reason, event, member)
 	err = server.Send(ctx, m)
 	refusal, isRefused := errors.AsType[*mail.Refusal](err)
 	switch {
@@ -173,7 +187,7 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 	switch kind {
 	case Cancelled:
 		said = toldCancelled
-	case Invitation:
+	case Invitation, FromStaff: // which have no calendar file
 		said = ""
 	}
 	return work.Result{Settle: s.note(t.Site, event, reason, guest, said, "")}
@@ -276,6 +290,11 @@ func (s *Service) note(site, event, reason string, to registration.Registrant, s
 	}
 }
 
+// idOf is the same for each attempt at a mail.
+func idOf(reason, event, member string) string {
+	return strings.ToLower(strings.ReplaceAll(reason, " ", ".")) + "." + event + "." + member
+}
+
 // errNotKnown are reasons for which a mail cannot be written yet.
 var (
 	errUnknown = errors.New("the platform has not said yet what the publication is called")
@@ -299,25 +318,30 @@ func (s *Service) write(ctx context.Context, server *mail.Server, kind string, e
 			language = messaging.DefaultLanguage
 		}
 	}
-	l := letter{Kind: kind, Language: language, Publication: of.Publication, Event: e.Mailed(language)}
+	l := letter{Kind: kind, Language: language, Publication: of.Publication, Event: e.Mailed(language), Message: r.message.Draft}
 	if kind == Moved {
 		l.Before = e.ScheduleText(language, before(e, r, s.Now()))
 	}
 	token := "token=" + registration.MailToken(key, e.ID, r.member)
-	switch kind {
-	case Cancelled:
-	case Invitation:
+	isOff := e.Status == events.Cancelled || e.Terms().IsOver(s.Now())
+	switch {
+	case isOff:
+	case kind == Invitation:
 		l.Until = e.MomentText(language, r.offeredUntil)
 	default:
 		l.Cancel = of.Address(e.ID, CancelPage, token)
 	}
+	stop := of.Address(e.ID, StopPage, token)
+	if kind == FromStaff {
+		l.Stop = stop
+	}
 	m := l.message()
-	if kind == Reminder {
-		m.Unsubscribe, m.OneClick = of.Address(e.ID, StopPage, token), true
+	if kind == Reminder || kind == FromStaff {
+		m.Unsubscribe, m.OneClick = stop, true
 	}
 	m.To, m.ToName = guest.Email, guest.Name
 	var err error
-	if kind != Reminder && kind != Invitation {
+	if kind != Reminder && kind != Invitation && kind != FromStaff {
 		m.Calendar, m.Method, err = e.MailedCalendar(server.From())
 	}
 	return m, err

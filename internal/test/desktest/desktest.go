@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,12 +24,15 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/history"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/ratelimit"
+	"github.com/lychgate/caddy-lychgate/internal/mail"
 	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/members/outbox"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
+	"github.com/lychgate/caddy-lychgate/internal/registration/mails"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/smtptest"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
 	"github.com/lychgate/caddy-lychgate/internal/work"
 	"github.com/lychgate/caddy-lychgate/manifest"
@@ -94,9 +98,13 @@ type Harness struct {
 	Curator *curation.Curator
 	Events  *events.Service
 	Guests  *registration.GuestList
+	Mails   *mails.Service
 	Work    *work.Queue
 	DB      *database.DB
 	Log     *observer.ObservedLogs
+
+	// Mail is what mails are sent to, nil for a site that sends none. It is set by SendMails.
+	Mail atomic.Pointer[mail.Server]
 
 	// Away is the error of a store that cannot be opened.
 	Away error
@@ -167,6 +175,16 @@ func New(t testing.TB) *Harness {
 	registrations := registration.New(db, eventsStore, events.NewFeed(eventsStore), queue, func(string) platform.MemberLabeler { return nil },
 		func(string) platform.MemberFinder { return nil }, func(context.Context, string, string) error { return nil }, zap.NewNop())
 	h.Guests = registrations.Guests
+	h.Mails = mails.New(mails.Config{
+		DB: db, Events: eventsStore, Queue: queue, Guests: registrations.Guests, Logger: zap.NewNop(), Now: db.Now,
+		Server: func(string) *mail.Server { return h.Mail.Load() },
+		Publication: func(ctx context.Context, site string) (events.ForMails, bool) {
+			return h.Events.Posts.ForMails(ctx, site)
+		},
+		LinkKey: func(string) []byte { return []byte("key") },
+		Sent:    func(string, string, string) {},
+	})
+	registrations.Tell(h.Mails)
 	h.Events = events.New(eventsStore, queue, func(string) platform.EventHost { return h.Ghost }, zap.NewNop(), registrations)
 	h.Events.Posts.UsePages(events.Pages{List: "/ghost/lychgate/events"})
 	running, cancel := context.WithCancel(t.Context())
@@ -193,8 +211,22 @@ func New(t testing.TB) *Harness {
 	h.Site.Events = &api.EventsSite{
 		Site: h.Site.Site, Host: h.Ghost, Members: h.Ghost,
 		Events: func() (*events.Service, error) { return h.Events, h.Away }, Guests: func() (*registration.GuestList, error) { return h.Guests, h.Away },
+		Mails: func() (*mails.Service, error) { return h.Mails, h.Away },
 	}
 	return h
+}
+
+// SendMails has the site send mails to a server, which it returns.
+func (h *Harness) SendMails() *smtptest.Server {
+	h.T.Helper()
+	smtp := smtptest.Start(h.T, smtptest.Options{})
+	server, err := mail.New(mail.Config{URL: "smtp://" + smtp.Address, From: "The Daily <events@example.com>", Roots: smtp.Roots})
+	if err != nil {
+		h.T.Fatalf("mail.New: %v", err)
+	}
+	h.Mail.Store(server)
+	h.Site.Events.SendsMail = true
+	return smtp
 }
 
 // ErrGone is the error of what does not answer.

@@ -20,7 +20,7 @@ var administrator = platform.Permissions{UploadThemes: true, ManageManifests: tr
 var Staff = map[string]platform.StaffMember{
 	"owner":         {ID: "1", Name: "Olga", Roles: []string{"Owner"}, Permissions: administrator},
 	"administrator": {ID: "2", Name: "Adam", Roles: []string{"Administrator"}, Permissions: administrator},
-	"editor":        {ID: "3", Name: "Edda", Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
+	"editor":        {ID: "3", Name: "Edda", Email: "edda@example.com", Roles: []string{"Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
 	"super editor":  {Roles: []string{"Super Editor"}, Permissions: platform.Permissions{ManageManifests: true}},
 	"author":        {Roles: []string{"Author"}},
 	"contributor":   {Roles: []string{"Contributor"}},
