@@ -40,6 +40,7 @@ var besideLastRelease = map[string]string{
 	"events/migrations/00009_mails.sql":             "TestUpgradeOfRegistrations in internal/registration, whose rows have the defaults of the columns",
 	"events/migrations/00010_waiting.sql":           "a table that the last release does not have",
 	"events/migrations/00011_messages.sql":          "a table that the last release does not have",
+	"events/migrations/00012_mail_settings.sql":     "the default of the column, which the last release neither reads nor writes",
 	"memberstore/migrations/00009_unregistered.sql": "an index",
 	"memberstore/migrations/00010_placeholder.sql":  "TestCreatedWhileAway in members/outbox, whose creates have no placeholder",
 	"memberstore/migrations/00011_conditions.sql":   "TestConditionOfAnAppliedWrite in members/outbox",

@@ -18,13 +18,14 @@ import (
 
 // eventSettings is what the page of the settings shows.
 type eventSettings struct {
-	Notice   *notice
-	Texts    []eventField // the size of pictures, and the name of the calendar
-	Messages []eventMessage
-	Language string // of the publication, English where there are no messages in that
-	Problems []eventField
-	Calendar string // to which readers subscribe, "" for none
-	Before   string // the settings that the form was made of, as JSON
+	Notice    *notice
+	Texts     []eventField // the size of pictures, and the name of the calendar
+	Messages  []eventMessage
+	Language  string       // of the publication, English where there are no messages in that
+	Reminders []eventField // nil for a site that sends no mails
+	Problems  []eventField
+	Calendar  string // to which readers subscribe, "" for none
+	Before    string // the settings that the form was made of, as JSON
 
 	IsLanguageKnown bool // the platform has said which it is
 }
@@ -105,6 +106,11 @@ func seenIn(state messaging.State, language string) []seenMessage {
 const (
 	imageSizeField    = "image_size"
 	calendarNameField = "calendar_name"
+	dayField          = "reminder_day"
+	hourField         = "reminder_hour"
+
+	// hasMailsField is of a form with the settings of mails: a checkbox that is not checked sends nothing.
+	hasMailsField = "mails"
 )
 
 // privacyTimeout bounds the question for the token in the calendar's address, without which the page shows it. With less than 2 seconds
@@ -145,6 +151,10 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	if err != nil {
 		return nil, away(err)
 	}
+	settings.Mails = now.Mails
+	if form.Has(hasMailsField) {
+		settings.Mails = events.MailSettings{NoDay: !form.Has(dayField), Hour: form.Has(hourField)}
+	}
 	var before events.Settings
 	merged := settings
 	if json.Unmarshal([]byte(form.Get("before")), &before) == nil {
@@ -163,7 +173,10 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 func (v *view) settingsPage(ctx context.Context, settings events.Settings, problems []manifest.Problem, before string) *eventSettings {
 	of := fieldsOf{
 		problems: problems, picture: func(string) string { return "" },
-		values: map[string]any{imageSizeField: settings.ImageSize, calendarNameField: settings.CalendarName},
+		values: map[string]any{
+			imageSizeField: settings.ImageSize, calendarNameField: settings.CalendarName,
+			dayField: !settings.Mails.NoDay, hourField: settings.Mails.Hour,
+		},
 	}
 	for state, text := range settings.Messages {
 		of.values[state] = text
@@ -190,6 +203,13 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+". Editors read it; the frame of Crop Image does not follow it."),
 		add(calendarNameField, "Name of the calendar", "text",
 			"Readers who subscribe to all events see it. Left empty, it is the title of the publication, "+cmp.Or(v.events.Posts.Title(ctx, v.site.Name), v.site.Name)+"."),
+	}
+	if v.site.Events.SendsMail {
+		shown.Reminders = []eventField{
+			add(dayField, "Remind registrants a day before an event", "toggle", ""),
+			add(hourField, "Remind registrants an hour before an event", "toggle",
+				"Not sent to those whom another mail told within two hours before when the event is."),
+		}
 	}
 	for _, state := range messagingStates {
 		shown.Messages = append(shown.Messages, eventMessage{add(string(state.name), state.label, "textarea", state.help), seenIn(state.name, shown.Language)})

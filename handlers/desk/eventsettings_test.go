@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/test/platformtest"
@@ -99,6 +100,39 @@ func TestEventSettingsOfTwo(t *testing.T) {
 	h.post("event-settings", "Owner", "before", next, "image_size", "1 x 1 px", "calendar_name", "Our events", "can_register", " Write to us.\r\n", "registered", "")
 	settings, err := h.Events.Settings(t.Context(), "daily")
 	want := events.Settings{ImageSize: "1 x 1 px", CalendarName: "Our events", Messages: map[string]string{"can_register": "Write to us."}}
+	if diff := cmp.Diff(want, settings); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
+// Which reminders registrants get is kept, and stays while the site sends no mails.
+func TestRemindersInSettings(t *testing.T) {
+	h := newHarness(t)
+	without := "Registrants get no mails, since the option mail of whoever runs Caddy names no mail server."
+	if got := h.get("event-settings", "Editor").text(t); !strings.Contains(got, without) {
+		t.Errorf("without mails: got %q, want %q in it", got, without)
+	}
+	h.SendMails()
+	page := h.get("event-settings", "Editor")
+	if strings.Contains(page.Text, without) {
+		t.Errorf("got %q, want no %q in it", page.Text, without)
+	}
+	checked := make(map[string]bool)
+	for input := range elements(page.body, "input") {
+		if attribute(input, "type") == "checkbox" {
+			checked[attribute(input, "name")] = slices.ContainsFunc(input.Attr, func(a html.Attribute) bool { return a.Key == "checked" })
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"reminder_day": true, "reminder_hour": false}, checked); diff != "" {
+		t.Errorf("what is checked at first (-want +got):\n%s", diff)
+	}
+	before := hidden(page, "before")
+	h.post("event-settings", "Editor", "before", before, "mails", "1", "reminder_hour", "on")
+	h.post("event-settings", "Owner", "before", before, "mails", "1", "reminder_day", "on", "calendar_name", "Ours")
+	h.Site.Events.SendsMail = false
+	h.post("event-settings", "Owner", "calendar_name", "Our events")
+	settings, err := h.Events.Settings(t.Context(), "daily")
+	want := events.Settings{CalendarName: "Our events", Messages: map[string]string{}, Mails: events.MailSettings{NoDay: true, Hour: true}}
 	if diff := cmp.Diff(want, settings); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}

@@ -221,6 +221,14 @@ type Settings struct {
 	// Messages are the texts of messaging states, by their names. One that is missing or
 	// empty is the theme's to choose.
 	Messages map[string]string `json:"messages"`
+
+	Mails MailSettings `json:"mails"`
+}
+
+// MailSettings are those of the mails to registrants (docs/mail.md). They are zero where staff have changed none.
+type MailSettings struct {
+	NoDay bool `json:"no_day,omitempty"` // no reminder a day before an event
+	Hour  bool `json:"hour,omitempty"`   // a reminder an hour before it
 }
 
 // Merge makes the changes from before to wanted in s, which somebody else may have changed since before.
@@ -234,6 +242,13 @@ func (s Settings) Merge(before, wanted Settings) Settings {
 	merged := Settings{
 		ImageSize: pick(s.ImageSize, before.ImageSize, wanted.ImageSize), CalendarName: pick(s.CalendarName, before.CalendarName, wanted.CalendarName),
 		Messages: make(map[string]string),
+	}
+	merged.Mails = s.Mails
+	if wanted.Mails.NoDay != before.Mails.NoDay {
+		merged.Mails.NoDay = wanted.Mails.NoDay
+	}
+	if wanted.Mails.Hour != before.Mails.Hour {
+		merged.Mails.Hour = wanted.Mails.Hour
 	}
 	for _, state := range manifest.MessagingStates() {
 		merged.Messages[state] = pick(s.Messages[state], before.Messages[state], wanted.Messages[state])

@@ -429,7 +429,10 @@ const (
 // store.
 func (s *Service) SaveSettings(ctx context.Context, site string, settings Settings) error {
 	var problems []manifest.Problem
-	kept := Settings{ImageSize: strings.TrimSpace(settings.ImageSize), CalendarName: strings.TrimSpace(settings.CalendarName), Messages: make(map[string]string)}
+	kept := Settings{
+		ImageSize: strings.TrimSpace(settings.ImageSize), CalendarName: strings.TrimSpace(settings.CalendarName), Messages: make(map[string]string),
+		Mails: settings.Mails,
+	}
 	if wrong := tooLong(kept.ImageSize, maxImageSize); wrong != "" || !isText(kept.ImageSize) {
 		problems = append(problems, manifest.Problem{Field: "image_size", Message: "Default Featured Image Size must be a short text such as 1600 x 900 px."})
 	}

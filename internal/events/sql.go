@@ -72,11 +72,11 @@ const (
 
 	claimPoll = `UPDATE events_sites SET looked_at = $2 WHERE site = $1 AND looked_at = $3`
 
-	findSite = `SELECT version, looked_at, image_size, calendar_name, messages FROM events_sites WHERE site = $1`
+	findSite = `SELECT version, looked_at, image_size, calendar_name, messages, mails FROM events_sites WHERE site = $1`
 	makeSite = `INSERT INTO events_sites (site, version, looked_at, image_size, calendar_name, messages) VALUES ($1, 0, 0, '', '', '{}')
 		ON CONFLICT (site) DO NOTHING`
 	bumpSite     = `UPDATE events_sites SET version = version + 1 WHERE site = $1`
-	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, calendar_name = $3, messages = $4 WHERE site = $1`
+	saveSettings = `UPDATE events_sites SET version = version + 1, image_size = $2, calendar_name = $3, messages = $4, mails = $5 WHERE site = $1`
 
 	listPublic     = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at > $2 ORDER BY starts_at, id LIMIT $3`
 	listPublicPast = `SELECT id, type FROM events%s WHERE site = $1 AND slug IS NOT NULL AND over_at <= $2 ORDER BY starts_at DESC, id DESC LIMIT $3`
@@ -330,13 +330,13 @@ type siteRow struct {
 // The row is zero for a site without events.
 func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
 	var row siteRow
-	var messages string
-	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.polledAt, &row.ImageSize, &row.CalendarName, &messages)
+	var messages, mails string
+	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.polledAt, &row.ImageSize, &row.CalendarName, &messages, &mails)
 	if errors.Is(err, sql.ErrNoRows) {
 		return siteRow{}, nil
 	}
 	if err == nil {
-		err = json.Unmarshal([]byte(messages), &row.Messages)
+		err = errors.Join(json.Unmarshal([]byte(messages), &row.Messages), json.Unmarshal([]byte(mails), &row.Mails))
 	}
 	return row, wrap("finding a site's events", err)
 }
@@ -373,7 +373,7 @@ func (s *SQL) SaveSettings(ctx context.Context, site string, settings Settings) 
 	err := s.db.InTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, makeSite, site)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, saveSettings, site, settings.ImageSize, settings.CalendarName, encode(settings.Messages))
+			_, err = tx.ExecContext(ctx, saveSettings, site, settings.ImageSize, settings.CalendarName, encode(settings.Messages), encode(settings.Mails))
 		}
 		return err
 	})

@@ -275,6 +275,48 @@ func TestRegistrantsAreReminded(t *testing.T) {
 	}
 }
 
+// Reminders are a day and an hour before the event, as the site wants them, and as it wants them by then. In the last two hours nobody is
+// reminded who was told since when the event is.
+func TestRemindersOfTheSite(t *testing.T) {
+	reminder := []string{"jane1@example.com: Reminder: Party"}
+	for name, test := range map[string]struct {
+		first, later events.MailSettings // later are those from the day before on
+		told         bool                // two hours before, that the event has moved
+		day, hour    []string
+	}{
+		"as it comes":           {day: reminder},
+		"both":                  {first: events.MailSettings{Hour: true}, later: events.MailSettings{Hour: true}, day: reminder, hour: reminder},
+		"the hour alone":        {first: events.MailSettings{NoDay: true, Hour: true}, later: events.MailSettings{NoDay: true, Hour: true}, hour: reminder},
+		"none":                  {first: events.MailSettings{NoDay: true}, later: events.MailSettings{NoDay: true}},
+		"the hour wanted later": {later: events.MailSettings{Hour: true}, day: reminder, hour: reminder},
+		"told a moment ago":     {later: events.MailSettings{Hour: true}, told: true, day: reminder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, dbtest.SQLite(t), 30*time.Hour, nil)
+			b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.first}))
+			b.register(1)
+			b.pass(0)
+			b.got()
+			b.pass(ChangeDelay)
+			b.pass(6 * time.Hour)
+			b.want("a day before", test.day...)
+			b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.later}))
+			b.pass(22 * time.Hour)
+			if test.told {
+				b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
+				b.must(b.db.InTx(t.Context(), func(tx *sql.Tx) error {
+					return b.queue.PlanIn(t.Context(), tx, "daily", planKind, party, b.told.Now())
+				}))
+				b.pass(0)
+				b.want("moved", "jane1@example.com: Changed: Party")
+			}
+			b.pass(time.Hour)
+			b.pass(time.Minute)
+			b.want("an hour before", test.hour...)
+		})
+	}
+}
+
 // A recipient whom the mail server refuses is noted and not tried again. All else is.
 func TestMailServersThatRefuse(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -16,10 +16,10 @@ import (
 // This file finds whom of an event to tell what, and when to look again.
 
 const (
-	// dayBefore is how long before an event its registrants are reminded.
-	dayBefore = 24 * time.Hour
+	// dayBefore and hourBefore are how long before an event its registrants are reminded.
+	dayBefore, hourBefore = 24 * time.Hour, time.Hour
 
-	// freshTime is how long who has registered needs no reminder.
+	// freshTime is how long who has registered, or was told when the event is, needs no reminder.
 	freshTime = 2 * time.Hour
 
 	// moveTime is how long after a move who got no mail before is told of it: longer than an edge is away.
@@ -61,8 +61,10 @@ func (s *Service) plan(ctx context.Context, t work.Task) work.Result {
 		return work.Result{Outcome: work.Again, Reason: "the store does not respond", IsUnasked: true}
 	}
 	s.Queue.Wake(t.Site)
-	if at := e.When().Start.Add(-dayBefore); e.Status == events.Published && at.After(s.Now()) {
-		return work.Result{Outcome: work.Later, At: at}
+	for _, before := range []time.Duration{dayBefore, hourBefore} { // also one that the site does not want yet
+		if at := e.When().Start.Add(-before); e.Status == events.Published && at.After(s.Now()) {
+			return work.Result{Outcome: work.Later, At: at}
+		}
 	}
 	return work.Result{Outcome: work.Done}
 }
@@ -96,25 +98,35 @@ type told struct {
 	registeredAt  time.Time
 	isQuiet       bool
 	last          string    // of [mails.told], "" if no mail said anything
+	lastAt        time.Time // when that mail was sent
 	offeredUntil  time.Time // of one who waits
 	message       Message   // of staff, to all
+	settings      events.MailSettings
 }
 
 const (
-	lastTold = `(SELECT told FROM mails m WHERE m.site = $1 AND m.event = $2 AND m.member = r.member AND told <> '' ORDER BY sent_at DESC LIMIT 1)`
+	ofLastTold = ` FROM mails m WHERE m.site = $1 AND m.event = $2 AND m.member = r.member AND told <> '' ORDER BY sent_at DESC LIMIT 1)`
 
-	selectTold = `SELECT member, email, registered_at, quiet_at IS NOT NULL, COALESCE(` + lastTold + `, '') FROM registrations r
+	selectTold = `SELECT member, email, registered_at, quiet_at IS NOT NULL, COALESCE((SELECT told` + ofLastTold + `, ''),
+		COALESCE((SELECT sent_at` + ofLastTold + `, 0) FROM registrations r
 		WHERE site = $1 AND event = $2 AND cancelled_at IS NULL AND email <> ''`
 	listTold = selectTold + ` AND member > $3 ORDER BY member LIMIT $4`
 	findTold = selectTold + ` AND member = $3`
 )
 
 func scanTold(row database.Row) (t told, err error) {
-	err = row.Scan(&t.member, &t.email, database.Time(&t.registeredAt), &t.isQuiet, &t.last)
+	err = row.Scan(&t.member, &t.email, database.Time(&t.registeredAt), &t.isQuiet, &t.last, database.Time(&t.lastAt))
 	return t, err
 }
 
 func (s *Service) registrants(ctx context.Context, site, event, after string) ([]told, error) {
 	page, err := database.List(ctx, s.DB.Read, scanTold, listTold, site, event, after, planPage)
+	if err == nil && len(page) > 0 {
+		var settings events.Settings
+		_, settings, err = s.Events.Version(ctx, site)
+		for i := range page {
+			page[i].settings = settings.Mails
+		}
+	}
 	return page, database.Wrap("listing whom to send mails", err)
 }

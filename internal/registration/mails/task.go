@@ -70,13 +70,26 @@ func kindOf(what string, e *events.Event, r told, now time.Time) string {
 		return Confirmation
 	case what == change && before(e, r, now) != e.Schedule():
 		return Moved
-	case what == remind && !r.isQuiet:
-		start := e.When().Start
-		if !start.IsZero() && !now.Before(start.Add(-dayBefore)) && now.Before(start) && now.Sub(r.registeredAt) >= freshTime {
-			return Reminder
-		}
+	case what == remind && !r.isQuiet && reminderOf(e, r, now) != 0:
+		return Reminder
 	}
 	return ""
+}
+
+// reminderOf is how long before the event the reminder is for that a registrant is to get now, 0 for none. In its last hour the
+// one for the hour is also for who has missed that for the day.
+func reminderOf(e *events.Event, r told, now time.Time) time.Duration {
+	start := e.When().Start
+	switch left := start.Sub(now); {
+	case start.IsZero() || left <= 0 || left > dayBefore || now.Sub(r.registeredAt) < freshTime:
+	case left <= hourBefore && r.settings.Hour:
+		if now.Sub(r.lastAt) >= freshTime {
+			return hourBefore
+		}
+	case !r.settings.NoDay:
+		return dayBefore
+	}
+	return 0
 }
 
 // before is when and where the event is as far as a registrant knows. Who got no mail about it is told of the last moves only: they may
@@ -96,7 +109,7 @@ func before(e *events.Event, r told, now time.Time) events.Schedule {
 }
 
 // reasonOf tells apart the mails of a kind.
-func reasonOf(kind string, e *events.Event, r told) string {
+func reasonOf(kind string, e *events.Event, r told, now time.Time) string {
 	switch {
 	case kind == Confirmation && r.last != toldCancelled:
 		return kind + " " + strconv.FormatInt(r.registeredAt.UnixMilli(), 10)
@@ -106,6 +119,8 @@ func reasonOf(kind string, e *events.Event, r told) string {
 		return kind + " " + strconv.FormatInt(r.offeredUntil.UnixMilli(), 10)
 	case kind == FromStaff:
 		return kind + " " + r.message.ID
+	case kind == Reminder && reminderOf(e, r, now) == hourBefore:
+		return kind + " hour " + strconv.FormatInt(e.When().Start.UnixMilli(), 10)
 	case kind == Reminder:
 		return kind + " " + strconv.FormatInt(e.When().Start.UnixMilli(), 10)
 	}
@@ -144,14 +159,14 @@ func (s *Service) do(ctx context.Context, t work.Task) work.Result {
 			return again(storeAway, err)
 		}
 	}
-	kind := ""
+	kind, now := "", s.Now()
 	if isThere {
-		kind = kindOf(what, &e, r, s.Now())
+		kind = kindOf(what, &e, r, now)
 	}
 	if kind == "" {
 		return work.Result{Outcome: work.Done}
 	}
-	reason := reasonOf(kind, &e, r)
+	reason := reasonOf(kind, &e, r, now)
 	switch may, err := s.may(ctx, t.Site, event, member, reason); {
 	case err != nil:
 		return again(storeAway, err)
@@ -207,6 +222,11 @@ func (s *Service) registrant(ctx context.Context, site, event, member string) (r
 	r, err = scanTold(s.DB.Read.QueryRowContext(ctx, findTold, site, event, member))
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, guest, false, nil
+	}
+	var settings events.Settings
+	if err == nil {
+		_, settings, err = s.Events.Version(ctx, site)
+		r.settings = settings.Mails
 	}
 	if err == nil {
 		guest, err = s.Guests.Registrant(ctx, site, event, member)
