@@ -13,6 +13,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
+	"github.com/lychgate/caddy-lychgate/internal/registration/mails"
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
@@ -21,8 +22,9 @@ type eventSettings struct {
 	Notice    *notice
 	Texts     []eventField // the size of pictures, and the name of the calendar
 	Messages  []eventMessage
-	Language  string       // of the publication, English where there are no messages in that
-	Reminders []eventField // nil for a site that sends no mails
+	Language  string         // of the publication, English where there are no messages in that
+	Reminders []eventField   // nil for a site that sends no mails
+	Mails     []eventMessage // the same
 	Problems  []eventField
 	Calendar  string // to which readers subscribe, "" for none
 	Before    string // the settings that the form was made of, as JSON
@@ -34,7 +36,8 @@ type eventSettings struct {
 type eventMessage struct {
 	eventField
 
-	Seen []seenMessage
+	Seen     []seenMessage
+	Language string // of Seen
 }
 
 // seenMessage is what the block on an event's page shows a reader.
@@ -73,6 +76,24 @@ var messagingStates = []struct {
 		"For readers who are not registered, after the deadline, once all places are taken, or if the event is cancelled. If an event is full, readers see our text first, and then yours. The same holds for readers who were registered for a cancelled event.",
 	},
 	{messaging.EventPassed, "Event passed", "For everybody, once the event is over."},
+}
+
+// mailTexts are the mails whose text staff may write (docs/mail.md#texts).
+var mailTexts = []struct{ kind, label, help string }{
+	{mails.Confirmation, "Confirmation", "For who has registered, or was added by staff."},
+	{mails.Reminder, "Reminder", ""},
+	{mails.Moved, "Changed date or place", "What it was stands below."},
+	{mails.Cancelled, "Cancelled event", ""},
+	{mails.Place, "Place from the waiting list", "For who has moved up, and is registered now."},
+	{mails.Invitation, "Invitation from the waiting list", "Readers see our text first, with the time until which the place is kept, and then yours."},
+}
+
+// seenMail is what a mail says first, in the publication's language.
+func seenMail(kind, language string) []seenMessage {
+	if kind == mails.Invitation {
+		return []seenMessage{{First: mails.Lead(kind, language, "…")}}
+	}
+	return []seenMessage{{Default: mails.Lead(kind, language, "")}}
 }
 
 // seenIn is what readers see in a state, in the publication's language.
@@ -153,7 +174,10 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	}
 	settings.Mails = now.Mails
 	if form.Has(hasMailsField) {
-		settings.Mails = events.MailSettings{NoDay: !form.Has(dayField), Hour: form.Has(hourField)}
+		settings.Mails = events.MailSettings{NoDay: !form.Has(dayField), Hour: form.Has(hourField), Texts: make(map[string]string)}
+		for _, kind := range events.MailKinds() {
+			settings.Mails.Texts[kind] = strings.TrimSpace(formText(form, events.MailField(kind)))
+		}
 	}
 	var before events.Settings
 	merged := settings
@@ -180,6 +204,9 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 	}
 	for state, text := range settings.Messages {
 		of.values[state] = text
+	}
+	for kind, text := range settings.Mails.Texts {
+		of.values[events.MailField(kind)] = text
 	}
 	shown := &eventSettings{Before: before, Calendar: v.events.Posts.Calendar(ctx, v.site.Name, v.origin())}
 	shown.Language, shown.IsLanguageKnown = v.events.Posts.Language(ctx, v.site.Name)
@@ -210,9 +237,15 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 			add(hourField, "Remind registrants an hour before an event", "toggle",
 				"Not sent to those whom another mail told within two hours before when the event is."),
 		}
+		for _, m := range mailTexts {
+			field := add(events.MailField(m.kind), m.label, "textarea", m.help)
+			field.Most = events.MaxMailText
+			shown.Mails = append(shown.Mails, eventMessage{field, seenMail(m.kind, shown.Language), shown.Language})
+		}
 	}
 	for _, state := range messagingStates {
-		shown.Messages = append(shown.Messages, eventMessage{add(string(state.name), state.label, "textarea", state.help), seenIn(state.name, shown.Language)})
+		field := add(string(state.name), state.label, "textarea", state.help)
+		shown.Messages = append(shown.Messages, eventMessage{field, seenIn(state.name, shown.Language), shown.Language})
 	}
 	return shown
 }

@@ -138,6 +138,49 @@ func TestRemindersInSettings(t *testing.T) {
 	}
 }
 
+// The texts of mails are kept in one paragraph each. Beside each stands what readers get with it, and without it.
+func TestTextsOfMails(t *testing.T) {
+	h := newHarness(t)
+	h.SendMails()
+	form := []string{"mails", "1", "reminder_day", "on"}
+	before := hidden(h.get("event-settings", "Editor"), "before")
+	h.post("event-settings", "Editor", append(form, "before", before, "mail_reminder", " Bring\r\n\r\na <friend>. ", "mail_invitation", "Hurry.")...)
+	h.post("event-settings", "Owner", append(form, "before", before, "mail_moved", "Sorry!", "mail_place", " ", "mail_trial", "x")...)
+	settings, err := h.Events.Settings(t.Context(), "daily")
+	want := events.Settings{Messages: map[string]string{}, Mails: events.MailSettings{Texts: map[string]string{
+		"reminder": "Bring a <friend>.", "invitation": "Hurry.", "moved": "Sorry!",
+	}}}
+	if diff := cmp.Diff(want, settings); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	page := h.get("event-settings", "Editor")
+	seen := make(map[string]string)
+	for row := range elements(page.body, "desk-message") {
+		for area := range elements(row, "textarea") {
+			if name := attribute(area, "name"); strings.HasPrefix(name, "mail_") {
+				for n := range row.Descendants() {
+					if attribute(n, "class") == "seen" {
+						seen[strings.TrimPrefix(name, "mail_")] = textOf(n)
+					}
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{
+		"confirmation": "Sie sind angemeldet.", "reminder": "Bring a <friend>.", "moved": "Sorry!", "cancelled": "Diese Veranstaltung ist abgesagt.",
+		"place": "Ein Platz ist frei geworden, und Sie sind jetzt angemeldet.", "invitation": "Ein Platz ist frei geworden. Er ist bis … für Sie reserviert. Hurry.",
+	}, seen); diff != "" {
+		t.Errorf("what readers see (-want +got):\n%s", diff)
+	}
+	if want := "Without a text readers see: Der Termin"; !strings.Contains(page.Text, want) {
+		t.Errorf("got %q, want %q in it", page.Text, want)
+	}
+	page = h.post("event-settings", "Editor", append(form, "mail_place", strings.Repeat("9", 501), "mail_moved", "a\x00b")...)
+	if want := "The settings were not saved: The text"; !strings.Contains(page.Text, want) {
+		t.Errorf("got %q, want %q in it", page.Text, want)
+	}
+}
+
 // The address to subscribe to is in the settings, with a button that copies it.
 func TestAddressOfCalendar(t *testing.T) {
 	h := newHarness(t)

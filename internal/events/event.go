@@ -229,6 +229,14 @@ type Settings struct {
 type MailSettings struct {
 	NoDay bool `json:"no_day,omitempty"` // no reminder a day before an event
 	Hour  bool `json:"hour,omitempty"`   // a reminder an hour before it
+
+	// Texts are those that staff have written, by MailKinds, each in one paragraph. One that is missing is ours.
+	Texts map[string]string `json:"texts,omitempty"`
+}
+
+// MailKinds are the mails to registrants whose text staff may write.
+func MailKinds() []string {
+	return []string{"confirmation", "reminder", "moved", "cancelled", "place", "invitation"}
 }
 
 // Merge makes the changes from before to wanted in s, which somebody else may have changed since before.
@@ -249,6 +257,10 @@ func (s Settings) Merge(before, wanted Settings) Settings {
 	}
 	if wanted.Mails.Hour != before.Mails.Hour {
 		merged.Mails.Hour = wanted.Mails.Hour
+	}
+	merged.Mails.Texts = make(map[string]string)
+	for _, kind := range MailKinds() {
+		merged.Mails.Texts[kind] = pick(s.Mails.Texts[kind], before.Mails.Texts[kind], wanted.Mails.Texts[kind])
 	}
 	for _, state := range manifest.MessagingStates() {
 		merged.Messages[state] = pick(s.Messages[state], before.Messages[state], wanted.Messages[state])

@@ -425,13 +425,19 @@ const (
 	maxMessage      = 2000 // code points
 )
 
+// MaxMailText bounds what staff write in place of the text of a mail, in code points.
+const MaxMailText = 500
+
+// MailField is the field of the text of a kind of mail, in an InvalidError.
+func MailField(kind string) string { return "mail_" + kind }
+
 // SaveSettings keeps the settings of a site's events. Errors: *InvalidError, those of the
 // store.
 func (s *Service) SaveSettings(ctx context.Context, site string, settings Settings) error {
 	var problems []manifest.Problem
 	kept := Settings{
 		ImageSize: strings.TrimSpace(settings.ImageSize), CalendarName: strings.TrimSpace(settings.CalendarName), Messages: make(map[string]string),
-		Mails: settings.Mails,
+		Mails: MailSettings{NoDay: settings.Mails.NoDay, Hour: settings.Mails.Hour},
 	}
 	if wrong := tooLong(kept.ImageSize, maxImageSize); wrong != "" || !isText(kept.ImageSize) {
 		problems = append(problems, manifest.Problem{Field: "image_size", Message: "Default Featured Image Size must be a short text such as 1600 x 900 px."})
@@ -439,14 +445,27 @@ func (s *Service) SaveSettings(ctx context.Context, site string, settings Settin
 	if wrong := tooLong(kept.CalendarName, maxCalendarName); wrong != "" || !isText(kept.CalendarName) {
 		problems = append(problems, manifest.Problem{Field: "calendar_name", Message: "Name of the calendar must be a short text such as Events of the Daily."})
 	}
-	for _, state := range manifest.MessagingStates() {
-		text := strings.TrimSpace(settings.Messages[state])
-		if wrong := tooLong(text, maxMessage); wrong != "" {
-			problems = append(problems, manifest.Problem{Field: state, Message: "The text " + wrong + "."})
+	check := func(field, text string, most int) {
+		if wrong := tooLong(text, most); wrong != "" {
+			problems = append(problems, manifest.Problem{Field: field, Message: "The text " + wrong + "."})
 		}
 		if !isText(text) {
-			problems = append(problems, manifest.Problem{Field: state, Message: "The text has characters that cannot be shown."})
+			problems = append(problems, manifest.Problem{Field: field, Message: "The text has characters that cannot be shown."})
 		}
+	}
+	for _, kind := range MailKinds() {
+		text := strings.Join(strings.Fields(settings.Mails.Texts[kind]), " ")
+		check(MailField(kind), text, MaxMailText)
+		if text != "" {
+			if kept.Mails.Texts == nil {
+				kept.Mails.Texts = make(map[string]string)
+			}
+			kept.Mails.Texts[kind] = text
+		}
+	}
+	for _, state := range manifest.MessagingStates() {
+		text := strings.TrimSpace(settings.Messages[state])
+		check(state, text, maxMessage)
 		if text != "" {
 			kept.Messages[state] = text
 		}

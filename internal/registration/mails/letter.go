@@ -28,6 +28,7 @@ type letter struct {
 	Cancel      string // the URL of the page on which one cancels, "" for none
 	Stop        string // the URL of the page on which one wants no more such mails, "" for none
 	Message     Draft  // of FromStaff
+	Text        string // that staff have written for all mails of the kind, "" for ours
 }
 
 //go:embed letter.html
@@ -47,7 +48,7 @@ type shownLetter struct {
 	Accent  string
 	OnIt    string // the colour of text on Accent
 	Subject string
-	Lead    string
+	Lead    string // ours, "" if Text stands in its place
 	Was     string
 	Why     string // the reader gets this mail
 
@@ -85,17 +86,20 @@ func (l letter) message() mail.Message {
 	subject := ""
 	switch l.Kind {
 	case Confirmation:
-		subject, s.Lead = s.Words.Confirmed, messaging.Message(l.Language, messaging.Registered, "")
+		subject = s.Words.Confirmed
 	case Moved:
-		subject, s.Lead, s.Was = s.Words.Moved, s.Words.MovedLead, fill(s.Labels.Moved, l.Before)
+		subject, s.Was = s.Words.Moved, fill(s.Labels.Moved, l.Before)
 	case Cancelled:
-		subject, s.Lead = s.Words.Cancelled, messaging.Message(l.Language, messaging.RegistrationClosed, messaging.IsCancelled)
+		subject = s.Words.Cancelled
 	case Place:
-		subject, s.Lead = s.Words.PlaceFree, s.Words.PlaceFreeLead
+		subject = s.Words.PlaceFree
 	case Invitation:
-		subject, s.Lead, s.Why = s.Words.Invited, fill(s.Words.InvitedLead, l.Until), s.Words.WhyWaiting
+		subject, s.Why = s.Words.Invited, s.Words.WhyWaiting
 	case Reminder:
-		subject, s.Lead = s.Words.Reminder, messaging.Message(l.Language, messaging.Registered, "")
+		subject = s.Words.Reminder
+	}
+	if l.Text == "" || l.Kind == Invitation { // which says until when
+		s.Lead = Lead(l.Kind, l.Language, l.Until)
 	}
 	s.Subject = fill(subject, l.Event.Name)
 	if l.Kind == FromStaff {
@@ -106,6 +110,24 @@ func (l letter) message() mail.Message {
 		panic(err) // strings always have the fields that the template names
 	}
 	return mail.Message{Subject: s.Subject, Text: s.text(), HTML: page.String(), Language: l.Language}
+}
+
+// Lead is what a mail says first, if staff have written nothing else. until is when an offer ends, of Invitation.
+func Lead(kind, language, until string) string {
+	words := messaging.MailWordsIn(language)
+	switch kind {
+	case Confirmation, Reminder:
+		return messaging.Message(language, messaging.Registered, "")
+	case Moved:
+		return words.MovedLead
+	case Cancelled:
+		return messaging.Message(language, messaging.RegistrationClosed, messaging.IsCancelled)
+	case Place:
+		return words.PlaceFreeLead
+	case Invitation:
+		return fill(words.InvitedLead, until)
+	}
+	return ""
 }
 
 // fill puts a text where words have their *.
@@ -139,6 +161,7 @@ func (s shownLetter) text() string {
 	} else {
 		add(s.Event.Name)
 		add(s.Lead)
+		add(s.Text)
 	}
 	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, s.Event.Where), s.Was)
 	add(labelled(s.Words.Online, s.Event.Link))

@@ -240,8 +240,12 @@ func (s *Service) waiter(ctx context.Context, site, event, member string) (r tol
 	if errors.Is(err, registration.ErrNotWaiting) {
 		return r, guest, false, nil
 	}
+	var settings events.Settings
+	if err == nil {
+		_, settings, err = s.Events.Version(ctx, site)
+	}
 	guest = registration.Registrant{Member: member, Email: w.Email, Name: w.Name, Language: w.Language}
-	return told{member: member, email: w.Email, offeredUntil: w.OfferedUntil}, guest, err == nil, err
+	return told{member: member, email: w.Email, offeredUntil: w.OfferedUntil, settings: settings.Mails}, guest, err == nil, err
 }
 
 // permission is whether a mail may be sent.
@@ -338,7 +342,10 @@ func (s *Service) write(ctx context.Context, server *mail.Server, kind string, e
 			language = messaging.DefaultLanguage
 		}
 	}
-	l := letter{Kind: kind, Language: language, Publication: of.Publication, Event: e.Mailed(language), Message: r.message.Draft}
+	l := letter{
+		Kind: kind, Language: language, Publication: of.Publication, Event: e.Mailed(language),
+		Message: r.message.Draft, Text: r.settings.Texts[kind],
+	}
 	if kind == Moved {
 		l.Before = e.ScheduleText(language, before(e, r, s.Now()))
 	}
