@@ -87,7 +87,7 @@ func (l letter) message() mail.Message {
 	case Confirmation:
 		subject, s.Lead = s.Words.Confirmed, messaging.Message(l.Language, messaging.Registered, "")
 	case Moved:
-		subject, s.Lead, s.Was = s.Words.Moved, s.Words.MovedLead, fill(s.Labels.Moved, l.Before)
+		subject, s.Lead, s.Was = s.Words.Moved, s.Words.MovedLead, fill(s.Labels.Moved, isolated(s.Dir, l.Before))
 	case Cancelled:
 		subject, s.Lead = s.Words.Cancelled, messaging.Message(l.Language, messaging.RegistrationClosed, messaging.IsCancelled)
 	case Place:
@@ -97,7 +97,7 @@ func (l letter) message() mail.Message {
 	case Reminder:
 		subject, s.Lead = s.Words.Reminder, messaging.Message(l.Language, messaging.Registered, "")
 	}
-	s.Subject = fill(subject, l.Event.Name)
+	s.Subject = fill(subject, isolated(s.Dir, l.Event.Name))
 	if l.Kind == FromStaff {
 		s.Subject, s.Lead, s.Paragraphs = l.Message.Subject, l.Message.Text, paragraphsOf(l.Message.Text)
 	}
@@ -110,6 +110,15 @@ func (l letter) message() mail.Message {
 
 // fill puts a text where words have their *.
 func fill(words, text string) string { return strings.Replace(words, "*", text, 1) }
+
+// isolated keeps a text in another script, such as a Latin name, from moving the punctuation beside it in a language from right to left
+// (UAX #9, section 2.4).
+func isolated(dir, text string) string {
+	if dir != "rtl" || text == "" {
+		return text
+	}
+	return "\u2068" + text + "\u2069"
+}
 
 // text is the mail for readers of plain text.
 func (s shownLetter) text() string {
@@ -140,7 +149,7 @@ func (s shownLetter) text() string {
 		add(s.Event.Name)
 		add(s.Lead)
 	}
-	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, s.Event.Where), s.Was)
+	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, isolated(s.Dir, s.Event.Where)), s.Was)
 	add(labelled(s.Words.Online, s.Event.Link))
 	add(labelled(s.Words.ViewEvent, s.Event.Page))
 	if s.Cancel != "" {
