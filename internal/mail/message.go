@@ -207,19 +207,53 @@ func isUnfit(r rune) bool {
 }
 
 // headerText makes one printable line of a text, with at most that many code points. What looks like an
-// encoded word (RFC 2047) becomes none, so that nobody reads another text than was written.
+// encoded word (RFC 2047) becomes none, so that nobody reads another text than was written. Of what turns the direction of
+// characters, pairs of U+2068 and U+2069 stay: what is between them changes nothing outside.
 func headerText(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Bidi_Control, r) {
+		switch {
+		case r == firstStrongIsolate || r == popIsolate:
+			return r
+		case unicode.Is(unicode.Bidi_Control, r):
 			return -1
-		}
-		if isUnfit(r) {
+		case isUnfit(r):
 			return ' '
 		}
 		return r
 	}, clipped(strings.ToValidUTF8(text, "\uFFFD"), 2*most))
-	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "=?", "= ?")), " ")
-	return strings.TrimSpace(clipped(text, most))
+	text = strings.Join(strings.Fields(encodedWord.ReplaceAllString(text, "= $1")), " ")
+	return strings.Join(strings.Fields(isolated(clipped(text, most))), " ")
+}
+
+// These begin and end text whose direction is that of its first letter (UAX #9, section 2.4).
+const (
+	firstStrongIsolate = '\u2068'
+	popIsolate         = '\u2069'
+)
+
+// encodedWord is how one begins, once isolates are left out.
+var encodedWord = regexp.MustCompile(`=([\x{2068}\x{2069}]*\?)`)
+
+// isolated is a text without the isolates that do not end in it, and without ends of none.
+func isolated(text string) string {
+	var open []int
+	isPaired := make(map[int]bool)
+	for i, r := range text {
+		switch {
+		case r == firstStrongIsolate:
+			open = append(open, i)
+		case r == popIsolate && len(open) > 0:
+			isPaired[i], isPaired[open[len(open)-1]] = true, true
+			open = open[:len(open)-1]
+		}
+	}
+	var b strings.Builder
+	for i, r := range text {
+		if r != firstStrongIsolate && r != popIsolate || isPaired[i] {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // personName is a text that can stand in front of an address. Go's net/mail leaves a backslash as it is in an encoded

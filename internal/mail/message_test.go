@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -240,7 +241,7 @@ func TestAddressBeyondASCII(t *testing.T) {
 func FuzzMail(f *testing.F) {
 	fake := smtptest.Start(f, smtptest.Options{})
 	for _, hostile := range []string{
-		"", "a\r\nBcc: b@example.org", "a\r\n\r\nbody", "=?utf-8?q?a=0D=0ABcc:_b?=", "\x00\xff\xfe", "\u202eevil\u2066", ".\n.\r\n..\r.\n",
+		"", "a\r\nBcc: b@example.org", "a\r\n\r\nbody", "=?utf-8?q?a=0D=0ABcc:_b?=", "\x00\xff\xfe", "\u202eevil\u2066", "\u2069\u2068a\u2068=\u2068?b\u2069\u2067", ".\n.\r\n..\r.\n",
 		strings.Repeat("ü", 50_000), strings.Repeat("a", 100_000), strings.Repeat(" a\t", 300), `"<x@example.org>,`, "\u2028=\u202e?", "--\r\n--a--\r\n", "a\rb\n", "ü\\",
 	} {
 		f.Add(hostile, "Reading", "Hi", "<p>Hi")
@@ -256,6 +257,8 @@ func FuzzMail(f *testing.F) {
 			t.Fatalf("Send: %v", err)
 		}
 		got := read(t, last(t, fake).Data)
+		balanced(t, got.Header["Subject"])
+		balanced(t, mail.PersonName(name))
 		addressees, err := netmail.ParseAddressList(netmail.Header{"To": {headerOf(t, last(t, fake).Data, "To")}}["To"][0])
 		if err != nil || len(addressees) != 1 || addressees[0].Address != m.To || addressees[0].Name != mail.PersonName(name) {
 			t.Errorf("To: %v, %v, want %q", addressees, err, mail.PersonName(name))
@@ -290,17 +293,44 @@ func bodyText(text string) string {
 
 func TestHeaderText(t *testing.T) {
 	for text, want := range map[string]string{
-		"Reading":                     "Reading",
-		" a\r\nBcc:\tb@c\x00\u2028d ": "a Bcc: b@c d",
-		"\u202eevil\u2066 \u200fשלום": "evil שלום",
-		"=\u202e?utf-8?q?a?=":         "= ?utf-8?q?a?=",
-		"a\xffb":                      "a\uFFFDb",
-		strings.Repeat("ü", 21):       strings.Repeat("ü", 20) + "…",
+		"Reading":                                     "Reading",
+		" a\r\nBcc:\tb@c\x00\u2028d ":                 "a Bcc: b@c d",
+		"\u202eevil\u2066 \u200fשלום":                 "evil שלום",
+		"=\u202e?utf-8?q?a?=":                         "= ?utf-8?q?a?=",
+		"\u2068Party\u2069: \u2067a":                  "\u2068Party\u2069: a",
+		"\u2068a\u2068b\u2069":                        "a\u2068b\u2069",
+		"a \u2069 b\u2068":                            "a b",
+		"=\u2069?":                                    "= ?",
+		"\u2068" + strings.Repeat("a", 20) + "\u2069": strings.Repeat("a", 19) + "…",
+		"a\xffb":                "a\uFFFDb",
+		strings.Repeat("ü", 21): strings.Repeat("ü", 20) + "…",
 		strings.Repeat("\u202e", 39) + strings.Repeat("a", 100): "a…",
 	} {
 		if got := mail.HeaderText(text, 20); got != want {
 			t.Errorf("HeaderText(%q) = %q, want %q", text, got, want)
 		}
+	}
+}
+
+// balanced fails for an isolate that does not end, an end of none, and what else turns the direction of characters.
+func balanced(t *testing.T, text string) {
+	t.Helper()
+	depth := 0
+	for _, r := range text {
+		switch {
+		case r == '\u2068':
+			depth++
+		case r == '\u2069':
+			depth--
+		case unicode.Is(unicode.Bidi_Control, r):
+			t.Errorf("%q has %U, want none", text, r)
+		}
+		if depth < 0 {
+			break
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%q: isolates are not balanced", text)
 	}
 }
 

@@ -88,7 +88,7 @@ func (l letter) message() mail.Message {
 	case Confirmation:
 		subject = s.Words.Confirmed
 	case Moved:
-		subject, s.Was = s.Words.Moved, fill(s.Labels.Moved, l.Before)
+		subject, s.Was = s.Words.Moved, fill(s.Labels.Moved, isolated(s.Dir, l.Before))
 	case Cancelled:
 		subject = s.Words.Cancelled
 	case Place:
@@ -101,7 +101,7 @@ func (l letter) message() mail.Message {
 	if l.Text == "" || l.Kind == Invitation { // which says until when
 		s.Lead = Lead(l.Kind, l.Language, l.Until)
 	}
-	s.Subject = fill(subject, l.Event.Name)
+	s.Subject = fill(subject, isolated(s.Dir, l.Event.Name))
 	if l.Kind == FromStaff {
 		s.Subject, s.Lead, s.Paragraphs = l.Message.Subject, l.Message.Text, paragraphsOf(l.Message.Text)
 	}
@@ -133,6 +133,15 @@ func Lead(kind, language, until string) string {
 // fill puts a text where words have their *.
 func fill(words, text string) string { return strings.Replace(words, "*", text, 1) }
 
+// isolated keeps a text in another script, such as a Latin name, from moving the punctuation beside it in a language from right to left
+// (UAX #9, section 2.4).
+func isolated(dir, text string) string {
+	if dir != "rtl" || text == "" {
+		return text
+	}
+	return "\u2068" + text + "\u2069"
+}
+
 // text is the mail for readers of plain text.
 func (s shownLetter) text() string {
 	var b strings.Builder
@@ -163,7 +172,7 @@ func (s shownLetter) text() string {
 		add(s.Lead)
 		add(s.Text)
 	}
-	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, s.Event.Where), s.Was)
+	add(labelled(s.Words.When, s.Event.When), labelled(s.Words.Where, isolated(s.Dir, s.Event.Where)), s.Was)
 	add(labelled(s.Words.Online, s.Event.Link))
 	add(labelled(s.Words.ViewEvent, s.Event.Page))
 	if s.Cancel != "" {
