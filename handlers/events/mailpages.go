@@ -61,7 +61,7 @@ func (h *Registration) mailPageOf(address string) (page, event string) {
 	rest, below := strings.CutPrefix(strings.TrimSuffix(address, "/"), h.Path+"/")
 	event, page = path.Split(rest)
 	event = strings.TrimSuffix(event, "/")
-	if !below || !events.IsID(event) || page != mails.CancelPage && page != mails.StopPage {
+	if !below || event == "" || strings.Contains(event, "/") || page != mails.CancelPage && page != mails.StopPage {
 		return "", ""
 	}
 	return page, event
