@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/handlers/api"
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
+	"github.com/lychgate/caddy-lychgate/internal/test/htmltext"
 )
 
 // The links of a mail cancel a registration, or stop mails, with a press and without a session. Looking at them changes nothing,
@@ -46,7 +46,7 @@ func TestLinksOfMails(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), step.method, "https://news.example.com"+step.target, nil)
 		w := httptest.NewRecorder()
 		outcome := d.handler.Serve(w, r, d.site, netip.MustParseAddr("192.0.2.1"))
-		got := told{w.Code, outcome, textsOf(t, w.Body.String())}
+		got := told{w.Code, outcome, htmltext.Of(t, w.Body.String())}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s, want -, got +: %s", step.name, diff)
 		}
@@ -57,20 +57,4 @@ func TestLinksOfMails(t *testing.T) {
 	if got, _ := d.ask("GET", "/events/party/registration", "session=john"); !strings.Contains(got.Body, `"state":"registered"`) {
 		t.Errorf("who only stopped mails: %+v, want registered", got)
 	}
-}
-
-// textsOf are the texts in the body of a page.
-func textsOf(t *testing.T, page string) string {
-	t.Helper()
-	tree, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatalf("html.Parse: %v", err)
-	}
-	var texts []string
-	for node := range tree.Descendants() {
-		if node.Type == html.TextNode && node.Parent.Data != "style" && node.Parent.Data != "title" && strings.TrimSpace(node.Data) != "" {
-			texts = append(texts, strings.TrimSpace(node.Data))
-		}
-	}
-	return strings.Join(texts, " | ")
 }

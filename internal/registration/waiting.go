@@ -76,7 +76,6 @@ const (
 	findWaiter    = selectWaiting + ` AND member = $3`
 
 	listOffers = selectWaiting + ` AND offered_until IS NOT NULL ORDER BY since, member`
-	findOffer  = `SELECT COALESCE(offered_until, 0) FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3`
 	offerPlace = `UPDATE registrations_waiting SET offered_until = $4 WHERE site = $1 AND event = $2 AND member = $3`
 	nextExpiry = `SELECT COALESCE(MIN(offered_until), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
 
@@ -207,12 +206,11 @@ func (b *booking) isKept(ctx context.Context) (bool, error) {
 	if b.of.waiting == 0 {
 		return false, nil
 	}
-	var until int64
-	err := b.tx.QueryRowContext(ctx, findOffer, b.key.site, b.key.event, b.key.member).Scan(&until)
-	if errors.Is(err, sql.ErrNoRows) {
+	w, err := waiter(ctx, b.tx, b.key)
+	if errors.Is(err, ErrNotWaiting) {
 		return false, nil
 	}
-	return until > b.now.UnixMilli(), database.Wrap("finding an offer", err)
+	return w.OfferedUntil.After(b.now), err
 }
 
 // quit takes a member off the list, and frees the place that was kept for them.

@@ -20,7 +20,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
-	"golang.org/x/net/html"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
@@ -29,6 +28,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/registration"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/htmltext"
 	"github.com/lychgate/caddy-lychgate/internal/test/smtptest"
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 	"github.com/lychgate/caddy-lychgate/internal/work"
@@ -488,24 +488,8 @@ func parts(t *testing.T, contentType string, body io.Reader, into map[string]str
 	case "text/plain":
 		into[kind] = strings.ReplaceAll(string(text), "\r\n", "\n")
 	case "text/html":
-		into[kind] = textsOf(t, string(text))
+		into[kind] = htmltext.Of(t, string(text))
 	}
-}
-
-// textsOf are the texts in the body of a page.
-func textsOf(t *testing.T, page string) string {
-	t.Helper()
-	tree, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatalf("html.Parse: %v", err)
-	}
-	var texts []string
-	for node := range tree.Descendants() {
-		if node.Type == html.TextNode && node.Parent.Data != "style" && node.Parent.Data != "title" && strings.TrimSpace(node.Data) != "" {
-			texts = append(texts, strings.TrimSpace(node.Data))
-		}
-	}
-	return strings.Join(texts, " | ")
 }
 
 // Programs that read a guest list again are told of a mail that was refused, and of the next one that was not.

@@ -319,7 +319,7 @@ func idOf(reason, event, member string) string {
 	return strings.ToLower(strings.ReplaceAll(reason, " ", ".")) + "." + event + "." + member
 }
 
-// errNotKnown are reasons for which a mail cannot be written yet.
+// These are reasons for which a mail cannot be written yet.
 var (
 	errUnknown = errors.New("the platform has not said yet what the publication is called")
 	errNoKey   = errors.New("the platform's key is not known")
