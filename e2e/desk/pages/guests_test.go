@@ -255,6 +255,8 @@ func TestCheckInByTouch(t *testing.T) {
 	})
 	v.Do("$('#q').focus()")
 	v.Until("document.activeElement.selectionEnd === 3") // the next name takes the place of this one
+	v.Do("$('#q').blur(); $('#q').value = ''; $('#q').focus(); $('#q').value = 'K'; await new Promise(done => setTimeout(done))")
+	diff(t, "what the second letter would take the place of", "", js[string](v, "$('#q').value.slice($('#q').selectionStart, $('#q').selectionEnd)"))
 	v.Do("$('#q').value = 'nobody'; $('#q').dispatchEvent(new Event('input', {bubbles: true}))")
 	v.shows(".rest", "Nobody is found.")
 }

@@ -58,7 +58,10 @@ customElements.define('desk-door', class extends HTMLElement {
 		const form = this.querySelector('form[role=search]');
 		form.addEventListener('submit', event => event.preventDefault());
 		form.elements.q.addEventListener('input', () => this.#show());
-		form.elements.q.addEventListener('focus', ({target}) => setTimeout(() => target.select())); // for the next name
+		form.elements.q.addEventListener('focus', ({target}) => {
+			const {value} = target;
+			setTimeout(() => target.value === value && target.select()); // for the next name, unless its first letter is there
+		});
 		this.querySelector('.door-list').addEventListener('click', event => {
 			const button = event.target.closest('button[data-member]');
 			if (!button) return;
