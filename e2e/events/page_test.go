@@ -177,6 +177,27 @@ func TestThemeIsTheSameInASubdirectory(t *testing.T) {
 	diff(t, "the calendar link", s.base+"/ghost/lychgate/events/a-day.ics", browser.JS[string](p, "find('.facts .button').href"))
 	p.Must(p.Navigate(s.base + "/"))
 	p.Until("shownIn(find('lychgate-events')).flat().includes('Wed, Dec 31, 2031')")
+
+	// The event is full: a reader waits, and has the place once another gives it back.
+	s.publish("meetup", map[string]any{"name": "Small", "slug": "small", "event_date": "2031-12-31", "location": "The Pier", "access": "free", "max_attendees": 1})
+	_, janeLink := s.addMember("jane@example.com", false)
+	_, johnLink := s.addMember("john@example.com", false)
+	jane := s.newReader(janeLink)
+	diff(t, "Jane", "registered", jane.asks("PUT", "small").State)
+	john := s.open(johnLink)
+	john.Must(john.Navigate(s.base + "/small/"))
+	canPress := func(want string) {
+		t.Helper()
+		john.Until(fmt.Sprintf("[...document.querySelectorAll('[data-register] [data-state]')].filter(seen).map(text).join() === %q", want))
+	}
+	for _, want := range []string{"Join the waiting list", "Leave the waiting list", "Join the waiting list"} {
+		canPress(want)
+		john.Do("[...document.querySelectorAll('[data-press]')].find(seen).click()")
+	}
+	canPress("Leave the waiting list")
+	jane.asks("DELETE", "small")
+	john.Must(john.Navigate(s.base + "/small/"))
+	canPress("Cancel registration")
 }
 
 // escaped is as Ghost writes text into HTML.

@@ -120,23 +120,27 @@
 
     // Shows how the event stands for the reader, whenever that changes.
     const showRegistration = (section, element) => {
-        const {state, message, loading, places_left: left} = element.state;
+        const {state, message, loading, places_left: left, waiting, labels} = element.state;
+        const stands = [waiting?.join_as ?? state, waiting?.since && 'waiting']; // who may join the waiting list does so as others register
         section.hidden = !state;
         section.querySelector('[data-message]').textContent = message ?? '';
         const places = section.querySelector('[data-places]');
         places.hidden = !(left > 0 && left <= 10);
         places.querySelector('span').textContent = left;
         for (const control of section.querySelectorAll('[data-state]')) {
-            control.hidden = !control.dataset.state.split(' ').includes(state);
+            control.hidden = !control.dataset.state.split(' ').some(state => stands.includes(state));
             control.disabled = loading;
+        }
+        for (const name of ['register', 'cancel']) { // such as "Join the waiting list"
+            section.querySelector(`[data-press=${name}]`).textContent = labels?.[name] ?? '';
         }
     };
 
     const takeRegistrations = section => {
         const element = section.querySelector('lychgate-event');
         element.addEventListener('statechange', () => showRegistration(section, element));
-        section.querySelector('[data-state=can_register]').onclick = () => element.register();
-        section.querySelector('[data-state=registered]').onclick = () => element.cancel();
+        section.querySelector('[data-press=register]').onclick = () => element.register();
+        section.querySelector('[data-press=cancel]').onclick = () => element.cancel();
         section.querySelector('form').onsubmit = event => {
             event.preventDefault();
             element.sendLink(event.target.elements.email.value);
