@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,7 @@ import (
 
 // The ports lie below those that Linux, macOS and Windows give to connections
 // and to others that listen at port 0. So the port stays free until its server
-// listens, and while that is down.
+// listens, and while that is down. Those below them are for scripts that start servers.
 const (
 	first = 20000
 	last  = 32000
@@ -25,26 +26,48 @@ var next atomic.Int64
 
 func init() { next.Store(rand.Int64N(last - first)) }
 
-// Find looks for a port of 127.0.0.1 at which nobody listens, over TCP or UDP. It gives
-// none twice before it has tried all others: the one that got it may not listen yet.
+// Find looks for a port of 127.0.0.1 at which nobody listens, over TCP or UDP. Until this process ends it is given to nobody
+// else, on Linux: another process may look before its server listens.
 func Find() (string, error) {
-	for range 1000 {
-		port := strconv.FormatInt(first+next.Add(1)%(last-first), 10)
-		if isFree(net.JoinHostPort("127.0.0.1", port)) {
-			return port, nil
-		}
-	}
-	return "", fmt.Errorf("no port between %d and %d is free", first, last)
+	port, _, err := find()
+	return port, err
 }
 
-// New is [Find] for tests.
+// New is [Find] for tests. The port is free for others once the test ends.
 func New(t testing.TB) string {
 	t.Helper()
-	port, err := Find()
+	port, release, err := find()
 	if err != nil {
-		t.Fatalf("Find: %v", err)
+		t.Fatalf("find: %v", err)
 	}
+	t.Cleanup(release)
 	return port
+}
+
+func find() (port string, release func(), err error) {
+	for range last - first {
+		port := strconv.FormatInt(first+next.Add(1)%(last-first), 10)
+		release, ok := reserve(port)
+		if ok && isFree(net.JoinHostPort("127.0.0.1", port)) {
+			return port, release, nil
+		}
+		if ok {
+			release()
+		}
+	}
+	return "", nil, fmt.Errorf("no port between %d and %d is free", first, last)
+}
+
+// reserve takes a port for this process, by a name that only one process can have and that goes with it.
+func reserve(port string) (release func(), ok bool) {
+	if runtime.GOOS != "linux" {
+		return func() {}, true
+	}
+	name, err := net.Listen("unix", "@lychgate-port-"+port)
+	if err != nil {
+		return nil, false
+	}
+	return func() { name.Close() }, true
 }
 
 func isFree(address string) bool {
