@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/test/dbtest"
 	"github.com/lychgate/caddy-lychgate/internal/test/eventstest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/test/standin"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
@@ -122,9 +123,7 @@ func TestClientsAskOneOtherEdge(t *testing.T) {
 		defer edge.Close()
 		l.bases = append(l.bases, edge.URL)
 	}
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	l.bases = append(l.bases, gone.URL)
+	l.bases = append(l.bases, "http://127.0.0.1:"+freeport.New(t)) // where nobody answers
 	get := func(int) request { return request{method: http.MethodGet, path: "/"} }
 	k := &kind{edges: []int{0, 1, 2, 3}, request: get, accept: ok}
 	for n := range k.edges {

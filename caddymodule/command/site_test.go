@@ -16,6 +16,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/members"
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/memberstore"
 )
 
@@ -145,12 +146,7 @@ func TestWaitingForStore(t *testing.T) {
 
 // An import that cannot begin says why, and not that nobody was imported.
 func TestImportThatFails(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("net.Listen: %v", err)
-	}
-	ghost := listener.Addr().String()
-	listener.Close() // so nobody answers there
+	ghost := "127.0.0.1:" + freeport.New(t) // where nobody answers
 	folder := t.TempDir()
 	config := "{\n\tlychgate {\n\t\tstore sqlite " + filepath.Join(folder, "lychgate.db") + "\n" +
 		"\t\tsite daily {\n\t\t\thosts localhost\n\t\t\tplatform ghost http://" + ghost + " {\n\t\t\t\tadmin_key 1:" + strings.Repeat("a", 64) + "\n\t\t\t}\n\t\t}\n\t}\n}\n" +

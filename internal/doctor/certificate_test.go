@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lychgate/caddy-lychgate/internal/test/freeport"
 	"github.com/lychgate/caddy-lychgate/internal/trouble"
 )
 
@@ -93,11 +93,7 @@ func TestUnusableCertificatesAreReported(t *testing.T) {
 			}()
 		}
 	}()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("net.Listen: %v", err)
-	}
-	closed.Close()
+	closed := "127.0.0.1:" + freeport.New(t)
 
 	address := regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	check := func(server, host string) Result {
@@ -124,7 +120,7 @@ func TestUnusableCertificatesAreReported(t *testing.T) {
 		}
 	}
 	want := Result{"site daily, certificate of news.example.com", Warning, "cannot be looked at: dial tcp #: connect: connection refused", "start Caddy, and run this again"}
-	if diff := cmp.Diff(want, check(closed.Addr().String(), "news.example.com")); diff != "" {
+	if diff := cmp.Diff(want, check(closed, "news.example.com")); diff != "" {
 		t.Errorf("Caddy does not run (-want +got):\n%s", diff)
 	}
 }
