@@ -24,7 +24,7 @@ func TestSeriesOfAnEvent(t *testing.T) {
 		v.Picture("series-" + name)
 	}
 	v.press("Duplicate…")
-	v.Until("button('Duplicate the event')")
+	v.Until("document.readyState === 'complete' && button('Duplicate the event')")
 	var offered []string
 	for _, rule := range []string{"week", "two_weeks", "month", "month_last", "week"} {
 		offered = append(offered, js[string](v, "(() => { const every = $('#copy-every'); every.value = %q; every.dispatchEvent(new Event('change', {bubbles: true})); return $('#copy-date').value; })()", rule))
