@@ -26,8 +26,8 @@ var next atomic.Int64
 
 func init() { next.Store(rand.Int64N(last - first)) }
 
-// Find looks for a port of 127.0.0.1 at which nobody listens, over TCP or UDP. Until this process ends it is given to nobody
-// else, on Linux: another process may look before its server listens.
+// Find looks for a port of 127.0.0.1 at which nobody listens, over TCP or UDP. On Linux no other process that
+// calls this gets it before this one ends, even if its server does not listen yet.
 func Find() (string, error) {
 	port, _, err := find()
 	return port, err
