@@ -34,3 +34,12 @@ func TestEdgesAgreeOnTheTime(t *testing.T) {
 		t.Errorf("SQLite: %s off", wrong)
 	}
 }
+
+// A time is the same before it is stored and after it was: who registers a moment after an event was moved knows of the move.
+func TestTimesAreWhatColumnsHold(t *testing.T) {
+	db := dbtest.SQLite(t)
+	database.SetClock(db, func() time.Time { return time.Date(2031, 5, 1, 19, 0, 0, 123_999_999, time.UTC) })
+	if now, stored := db.Now(), time.UnixMilli(db.Now().UnixMilli()); !now.Equal(stored) {
+		t.Errorf("now is %s, and stored %s", now, stored.UTC())
+	}
+}

@@ -115,8 +115,10 @@ func explain(source string, err error) error { return explainPostgres(explainSQL
 
 // Now is the time by the database's clock, as far as ReadClock has read it. All processes
 // that share a database go by it, so that they agree on what is due and on whose turn it
-// is, however far apart their own clocks are.
-func (db *DB) Now() time.Time { return db.clock().Add(time.Duration(db.ahead.Load())) }
+// is, however far apart their own clocks are. It is in milliseconds, as columns are.
+func (db *DB) Now() time.Time {
+	return db.clock().Add(time.Duration(db.ahead.Load())).Truncate(time.Millisecond)
+}
 
 // Bytewise is a column to be compared and ordered as Go does, byte by byte, whatever the database's
 // collation is.
