@@ -213,7 +213,7 @@ func TestAdminAtItsOwnHost(t *testing.T) {
 // hasFindings uploads a theme whose manifest is wrong.
 func (o *ownAdmin) hasFindings() {
 	o.t.Helper()
-	got := o.upload(fstest.MapFS{
+	got := o.upload(themeName, fstest.MapFS{
 		"package.json":           {Data: []byte(`{"name": "wrong", "version": "1.0.0", "author": {"email": "a@example.com"}, "config": {"posts_per_page": 5}, "engines": {"ghost": ">=5.0.0"}}`)},
 		"index.hbs":              {Data: []byte("{{#foreach posts}}{{title}}{{/foreach}}")},
 		"post.hbs":               {Data: []byte("{{#post}}{{title}}{{/post}}")},

@@ -23,12 +23,10 @@ func TestEventsWithThemesOfGhost(t *testing.T) {
 			if offered := s.get("/ghost/lychgate/themes/" + theme + "/event-types"); !strings.Contains(offered, `{"key":"event",`) {
 				t.Errorf("the event types are %s, want the operator's", offered)
 			}
-			var e event
-			s.send("POST", "/ghost/lychgate/desk/events", map[string]any{"theme": theme, "type": "event", "values": map[string]any{
+			s.publishOf(theme, "event", map[string]any{
 				"name": "Party on " + theme, "slug": "on-" + theme, "event_date": "2031-05-01", "event_time_start": "19:00", "event_time_zone": "Europe/Berlin",
 				"location": "The Pier", "speaker": "Ada & Ben", "step_free": true, "access": "free",
-			}}, &e)
-			s.change(e, "publish")
+			})
 			p := s.visitor("/on-" + theme + "/")
 			diff(t, "a guest", "login_required_free", p.state())
 			diff(t, "fields", []string{"Speaker", "Ada & Ben", "Step-free access", "✓"}, browser.JS[[]string](p.Page, "[...part('fields').querySelectorAll('dt, dd')].map(text)"))

@@ -8,8 +8,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/lychgate/caddy-lychgate/e2e/mailbox"
+	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
 // section reads docs/events.md.
@@ -85,21 +87,75 @@ func TestDocumentedAnswers(t *testing.T) {
 	}
 }
 
-// The way to the first registered reader is as docs/first_registration.md prints it.
-func TestDocumentedRegistration(t *testing.T) {
-	_, smtp := mailbox.Start(t)
-	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
-	s := newSite(t, "")
-	s.publish("meetup", map[string]any{"name": "First party", "event_date": "2031-05-01", "location": "The Pier", "max_attendees": 20, "access": "free"})
-	docs, err := os.ReadFile("../../docs/first_registration.md")
-	examples := regexp.MustCompile("(?ms)^\\$ (curl .*?[^\\\\])\n(.*?)^```$").FindAllStringSubmatch(string(must(t, docs, err)), -1)
-	if len(examples) != 2 {
-		t.Fatalf("%d examples, want 2", len(examples))
+// One Ghost with events is as docs/one_ghost.md prints it, from the Caddyfile to the backup.
+func TestDocumentedWay(t *testing.T) {
+	text, err := os.ReadFile("../../docs/one_ghost.md")
+	page := string(must(t, text, err))
+	block := func(language, has string) string {
+		for _, found := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+			if strings.Contains(found[1], has) {
+				return found[1]
+			}
+		}
+		t.Fatalf("the page has no block of %s with %s", language, has)
+		return ""
 	}
-	for _, example := range examples {
-		command := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(strings.TrimSuffix(example[1], "| jq"), "https://news.example.com", s.base))
-		output, err := command.Output()
-		diff(t, example[1], decoded(t, example[2]), decoded(t, string(must(t, output, err))))
+	box, smtp := mailbox.Start(t)
+	t.Setenv("LYCHGATE_GHOST_SMTP", smtp)
+	t.Setenv("SMTP_URL", "smtp://127.0.0.1:"+smtp)
+	s, edge := startSite(t, "", strings.NewReplacer("hosts news.example.com", "hosts localhost", "news.example.com {", "http://localhost:{{port}} {",
+		"/var/lib/lychgate/lychgate.db", "{{store}}", "http://127.0.0.1:2368", "{{ghost}}", "127.0.0.1:2368", "{{upstream}}",
+		"{\n\tlychgate", "{\n\t{{global}}\n\tlychgate").Replace(block("caddyfile", "lychgate {")))
+	run := func(command string) (string, error) {
+		if !strings.Contains(page, command) {
+			t.Errorf("the page has no %s", command)
+		}
+		shell := exec.CommandContext(t.Context(), "bash", "-c", strings.NewReplacer("https://news.example.com", s.base, "./caddy", caddytest.Build(t), "| jq", "").Replace(command))
+		shell.Dir = edge.Folder
+		output, err := shell.CombinedOutput()
+		return string(output), err
+	}
+	for command, ok := range map[string]string{
+		"./caddy validate":                           `^Valid configuration$`,
+		"./caddy lychgate backup lychgate-backup.db": `checked\.$`,
+	} {
+		if output, err := run(command); err != nil || !regexp.MustCompile("(?m)"+ok).MatchString(output) {
+			t.Errorf("%s: %v: %s", command, err, output)
+		}
+	}
+	output, _ := run("./caddy lychgate doctor")
+	if failed := regexp.MustCompile(`(?m)^failed +(.*)$`).FindAllString(output, -1); strings.Count(output, "\nok ") < 6 || len(failed) > strings.Count(output, "failed   resolver ") { // this machine may have no DNS server
+		t.Errorf("the doctor: %s", output)
+	}
+
+	theme := s.download("source")
+	theme["lychgate-manifest.yaml"] = &fstest.MapFile{Data: []byte(block("yaml", "events:"))}
+	theme["custom-meetup.hbs"] = &fstest.MapFile{Data: []byte(block("handlebars", "{{#post}}"))}
+	home := theme["home.hbs"]
+	home.Data = append(home.Data, block("handlebars", "hash-lead")...)
+	if got := s.upload("my-theme", theme); len(got.Themes) != 1 || len(got.Themes[0].Errors)+len(got.Errors) > 0 {
+		t.Fatalf("the upload: %+v", got)
+	}
+	s.activate("my-theme")
+
+	e := s.publishOf("my-theme", "meetup", map[string]any{"name": "First party", "event_date": "2031-05-01", "location": "The Pier", "max_attendees": 20, "access": "free"})
+	command, want, _ := strings.Cut(strings.TrimPrefix(block("console", "/registration"), "$ "), "\n")
+	registration, err := run(command)
+	diff(t, command, decoded(t, want), decoded(t, must(t, registration, err)))
+	p := s.visitor("/first-party/")
+	diff(t, "a guest", "login_required_free", p.state())
+	p.sendLink("jane@example.com")
+	p.Must(p.Navigate(s.link(box, "jane@example.com")))
+	p.Until("element.state.state === 'registered'")
+	if mail := box.Wait(t, "jane@example.com"); !strings.Contains(mail, "You are registered.") {
+		t.Errorf("the mail: %s", mail)
+	}
+	s.send("PUT", "/ghost/lychgate/curation/front/lead", map[string]any{"post": e.Post.ID, "from_all": true}, nil)
+	if front := s.get("/"); !strings.Contains(front, `/first-party/">First party</a>`) {
+		t.Errorf("the front page has no lead story: %s", front)
+	}
+	if list := s.get("/ghost/lychgate/desk/events/" + e.ID + "/registrations"); !strings.Contains(list, "jane@example.com") {
+		t.Errorf("the guest list: %s", list)
 	}
 }
 

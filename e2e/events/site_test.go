@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/lychgate/caddy-lychgate/e2e/browser"
 	"github.com/lychgate/caddy-lychgate/e2e/harness"
@@ -82,6 +83,14 @@ type site struct {
 // uploads the theme.
 func newSite(t *testing.T, path string) *site {
 	t.Helper()
+	s, _ := startSite(t, path, caddyfile)
+	s.uploadTheme()
+	return s
+}
+
+// startSite starts a Ghost below a path, and an edge in front of it.
+func startSite(t *testing.T, path, caddyfile string) (*site, *caddytest.Edge) {
+	t.Helper()
 	harness.NeedBrowser(t)
 	installed(t)
 	jar, err := cookiejar.New(nil)
@@ -93,13 +102,13 @@ func newSite(t *testing.T, path string) *site {
 	t.Setenv("LYCHGATE_GHOST_URL", s.base)
 	fallback, err := filepath.Abs(filepath.Join(anyTheme, "events.yaml"))
 	s.ghost.Start()
-	caddytest.New(t, caddyfile, caddytest.Values{
+	t.Setenv("GHOST_ADMIN_KEY", s.ghost.Key)
+	edge := caddytest.New(t, caddyfile, caddytest.Values{
 		"port": port, "path": path, "store": s.store, "fallback": must(t, fallback, err), "ghost": s.ghost.URL, "key": s.ghost.Key,
 		"upstream": strings.TrimSuffix(strings.TrimPrefix(s.ghost.URL, "http://"), path),
 	})
 	s.signIn()
-	s.uploadTheme()
-	return s
+	return s, edge
 }
 
 // signIn signs the owner in.
@@ -163,7 +172,7 @@ func (s *site) get(path string) string {
 // find anything in it.
 func (s *site) uploadTheme() {
 	s.t.Helper()
-	if got := s.upload(os.DirFS(themeFolder)); len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
+	if got := s.upload(themeName, os.DirFS(themeFolder)); len(got.Themes) != 1 || got.Themes[0].Name != themeName || len(got.Themes[0].Errors)+len(got.Themes[0].Warnings)+len(got.Errors) > 0 {
 		s.t.Fatalf("the upload: %+v", got)
 	}
 	s.send("PUT", "/ghost/api/admin/themes/"+themeName+"/activate/", nil, nil)
@@ -178,8 +187,8 @@ type uploaded struct {
 	Errors []any `json:"_errors"`
 }
 
-// upload uploads a theme under the name of the example.
-func (s *site) upload(theme fs.FS) (got uploaded) {
+// upload uploads a theme.
+func (s *site) upload(name string, theme fs.FS) (got uploaded) {
 	s.t.Helper()
 	var file bytes.Buffer
 	z := zip.NewWriter(&file)
@@ -191,7 +200,7 @@ func (s *site) upload(theme fs.FS) (got uploaded) {
 	}
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile("file", themeName+".zip")
+	part, err := form.CreateFormFile("file", name+".zip")
 	if _, err := must(s.t, part, err).Write(file.Bytes()); err != nil {
 		s.t.Fatalf("must(s.t, part, err).Write: %v", err)
 	}
@@ -201,6 +210,21 @@ func (s *site) upload(theme fs.FS) (got uploaded) {
 		s.t.Fatalf("uploading the theme: %s: %v", response, err)
 	}
 	return got
+}
+
+// download are the files of a theme that Ghost has.
+func (s *site) download(name string) fstest.MapFS {
+	s.t.Helper()
+	zipped := s.get("/ghost/api/admin/themes/" + name + "/download/")
+	theme, err := zip.NewReader(strings.NewReader(zipped), int64(len(zipped)))
+	files := make(fstest.MapFS)
+	for _, file := range must(s.t, theme, err).File {
+		content, err := fs.ReadFile(theme, file.Name)
+		if !file.FileInfo().IsDir() {
+			files[file.Name] = &fstest.MapFile{Data: must(s.t, content, err)}
+		}
+	}
+	return files
 }
 
 // event is what the staff's JSON says of an event.
@@ -218,8 +242,14 @@ func (e event) slug() string { return e.Values["slug"].(string) }
 // publish makes an event of the example's, and publishes it.
 func (s *site) publish(kind string, values map[string]any) event {
 	s.t.Helper()
+	return s.publishOf(themeName, kind, values)
+}
+
+// publishOf makes an event of a theme's, and publishes it.
+func (s *site) publishOf(theme, kind string, values map[string]any) event {
+	s.t.Helper()
 	var e event
-	s.send("POST", "/ghost/lychgate/desk/events", map[string]any{"theme": themeName, "type": kind, "values": values}, &e)
+	s.send("POST", "/ghost/lychgate/desk/events", map[string]any{"theme": theme, "type": kind, "values": values}, &e)
 	if len(e.Problems) > 0 {
 		s.t.Fatalf("creating an event: got problems %v, want none", e.Problems)
 	}
