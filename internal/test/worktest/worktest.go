@@ -27,7 +27,7 @@ func Queue(t *testing.T) *work.Queue {
 			t.Errorf("db.Close: %v", err)
 		}
 	})
-	queue, err := work.New(t.Context(), db, zap.NewNop(), nil)
+	queue, err := work.New(t.Context(), db, zap.NewNop(), time.Now) // as all else of a test
 	if err != nil {
 		t.Fatalf("work.New: %v", err)
 	}
