@@ -10,8 +10,8 @@
 //
 // It needs Debian's packages wrk, redis-server and postgresql, starts servers of
 // its own, on loopback only, and ends them. All of them, the load and the stand-ins
-// for Ghost share the machine's cores. docs/performance.md and docs/scaling.md say
-// how to read what it prints.
+// for Ghost share the machine's cores. bench/README.md says how to read what it
+// prints.
 package main
 
 import (

@@ -5,7 +5,7 @@
 //	go run ./bench/inbox
 //
 // It needs wrk (apt-get install wrk), uses loopback only, and takes about five
-// minutes. docs/performance.md says how to read what it prints.
+// minutes. bench/README.md says how to read what it prints.
 package main
 
 import (

@@ -10,7 +10,7 @@
 //
 // It needs Debian's packages redis-server and postgresql, starts servers of its own, on loopback
 // only, and ends them. They share the machine's cores with the clients and with the stand-in for
-// Ghost. docs/performance.md says how to read what it prints.
+// Ghost. bench/README.md says how to read what it prints.
 package main
 
 import (

@@ -255,7 +255,7 @@ func TestReloadKeepsResponses(t *testing.T) {
 	s.end(second)
 }
 
-// A reload is to take under a second with a hundred thousand sites (docs/scaling.md): 10 µs for each.
+// A reload is to take under a second with a hundred thousand sites (bench/README.md): 10 µs for each.
 func BenchmarkReload(b *testing.B) {
 	const many = 20_000
 	s := newStoredEdges(b, firstSecret)
