@@ -2,9 +2,9 @@ package mails
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
@@ -72,7 +72,7 @@ func (s *Service) Try(ctx context.Context, site, event string, to platform.Staff
 	if err != nil {
 		return err
 	}
-	who, reason := "staff-"+to.ID, trial+" "+strconv.FormatInt(s.Now().UnixNano(), 10)
+	who, reason := "staff-"+to.ID, trial+" "+rand.Text() // two within a millisecond are two
 	switch may, err := s.may(ctx, site, event, who, reason); {
 	case err != nil:
 		return err
