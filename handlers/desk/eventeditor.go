@@ -111,7 +111,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 	if err != nil {
 		return nil, away(err)
 	}
-	of := fieldsOf{t, in.values, in.problems, r.site.Events.Host.PostLimits(), settings.ImageSize, r.picture}
+	of := fieldsOf{t, in.values, in.problems, r.site.Events.Host.PostLimits(), settings.ImageSize, r.picture, !r.site.Events.SendsMail}
 	shown.Fields = of.list()
 	shown.Columns = columnsOf(shown.Fields, t)
 	if in.conflict == nil && len(in.problems) == 0 && len(shown.Columns) > 0 {
@@ -125,7 +125,7 @@ func (r *eventsView) editor(ctx context.Context, in input) (any, error) {
 			shown.Others = append(shown.Others, clipped(p))
 		}
 	}
-	kept, err := json.Marshal(keptOf(in.values, t))
+	kept, err := json.Marshal(keptOf(in.values, shown.Fields))
 	if err != nil {
 		return nil, err
 	}

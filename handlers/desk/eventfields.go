@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -90,6 +91,8 @@ type fieldsOf struct {
 	limits    platform.PostLimits
 	imageSize string // the site's Default Featured Image Size
 	picture   func(address string) string
+
+	isWithoutMail bool // leaves out what is of mails alone
 }
 
 // fieldColumn is a column of the editor, on a page that is wide enough for two.
@@ -115,11 +118,14 @@ var columns = []struct {
 		{"Where", [][]string{{"location"}, {"platform_url"}}},
 	}},
 	{"right", []placedGroup{
-		{"Who", [][]string{{"access", "max_attendees"}, {"waiting_list"}, {"registration_deadline", "deadline_time_end"}, {"rsvp_labels"}}},
+		{"Who", [][]string{{"access", "max_attendees"}, {"waiting_list", remindersKey}, {"registration_deadline", "deadline_time_end"}, {"rsvp_labels"}}},
 		{"Picture", [][]string{{"feature_image"}, {"feature_image_alt"}}},
 	}},
 	{"both", []placedGroup{{"More", [][]string{{"slug"}}}}}, // and the theme's own, of which there may be many
 }
+
+// remindersKey is a field that only sites which send mails show.
+const remindersKey = "reminders"
 
 type placedGroup struct {
 	title string
@@ -171,7 +177,9 @@ func (g *fieldGroup) add(line []eventField) {
 // list is in the order of the editor: standard fields, then the theme's own.
 func (o fieldsOf) list() (fields []eventField) {
 	for _, f := range o.eventType.Fields() {
-		fields = append(fields, o.standard(f))
+		if !o.isWithoutMail || f.Key != remindersKey {
+			fields = append(fields, o.standard(f))
+		}
 	}
 	for _, custom := range o.eventType.CustomFields {
 		fields = append(fields, o.custom(custom))
@@ -404,16 +412,13 @@ func valueOf(form url.Values, f eventField) any {
 	return text
 }
 
-// keptOf has the values that the type has no fields for. They come back when the editor chooses
+// keptOf has the values that the editor shows no fields for. They come back when the editor chooses
 // another type.
-func keptOf(values map[string]any, t *events.Type) map[string]any {
+func keptOf(values map[string]any, fields []eventField) map[string]any {
 	kept := make(map[string]any)
-	for key, value := range values {
-		f, isStandard := events.StandardField(key)
-		isCustom := slices.ContainsFunc(t.CustomFields, func(c manifest.CustomField) bool { return c.Key == key })
-		if !isCustom && (!isStandard || !t.Has(f)) {
-			kept[key] = value
-		}
+	maps.Copy(kept, values)
+	for _, f := range fields {
+		delete(kept, f.Key)
 	}
 	return kept
 }

@@ -151,7 +151,7 @@ func TestFieldsOfEditor(t *testing.T) {
 			"Online event link: input type=url f.platform_url (Readers who are registered see it, and everybody if Access is Anyone.)",
 			"Access: select f.access [Not chosen Anyone Members, free ones too Paid members] (Who may register.)",
 			"Maximum attendees: input type=number f.max_attendees (Leave it empty for no limit.) (Recommended: from 2 to 90.)",
-			"Waiting list: select f.waiting_list [Who waits longest gets a free place Who waits longest is offered a free place for a day No waiting list] (Once all places are taken.)",
+			"Waiting list: select f.waiting_list [Gives free places in order Offers free places in order No waiting list] (Once all places are taken.)",
 			"Registration deadline: input type=date f.registration_deadline (The last day to register.)",
 			"Deadline time: input type=time f.deadline_time_end (Without a time, registration ends with the day.)",
 			"Labels for registrants: textarea f.rsvp_labels (For the members who register.)",
@@ -217,6 +217,47 @@ func TestFormOfEditor(t *testing.T) {
 		"Outdoors: input type=checkbox f.outdoors checked=",
 	}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Where the site sends mails, an event may have reminders of its own. What was chosen stays while it sends none.
+func TestRemindersOfAnEvent(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	e := h.create(map[string]any{"name": "Party", "reminders": "hour"})
+	chosen := func() (line string) {
+		for _, input := range inputs(h.get("events?event="+e.ID, "Editor")) {
+			if strings.HasPrefix(input, "Reminders") {
+				line = input
+			}
+		}
+		return line
+	}
+	press := func(do string, fields ...string) shown {
+		t.Helper()
+		kept := hidden(h.get("events?event="+e.ID, "Editor"), "kept")
+		form := []string{"do", do, "event", e.ID, "revision", revision(h.event(e.ID).Revision), "type", "party", "was", "party", "kept", kept, "f.name", "Party"}
+		return h.post("events", "Editor", append(form, fields...)...)
+	}
+	press("save", "f.location", "Pier")
+	if diff := cmp.Diff(map[string]any{"name": "Party", "reminders": "hour", "location": "Pier", "outdoors": false}, h.event(e.ID).Values); diff != "" || chosen() != "" {
+		t.Errorf("without mails: %q, want no field and what was chosen (-want +got):\n%s", chosen(), diff)
+	}
+	h.SendMails()
+	const want = "Reminders: select f.reminders [As Event Settings say A day before An hour before Both None] (By mail, to who is registered.)"
+	if diff := cmp.Diff(want, chosen()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	press("save", "f.reminders", "none")
+	if got := h.event(e.ID).Values["reminders"]; got != "none" {
+		t.Errorf("kept %v, want none", got)
+	}
+	press("save")
+	if got, isKept := h.event(e.ID).Values["reminders"]; isKept {
+		t.Errorf("kept %v, want the site's", got)
+	}
+	if got := press("publish", "f.menu", "Cake", "f.reminders", "week"); !strings.Contains(got.Text, "Reminders must be one of the choices, or empty.") {
+		t.Errorf("a choice that is none: %s, want that it is wrong", got.Text)
 	}
 }
 

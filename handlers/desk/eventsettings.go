@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +22,7 @@ import (
 // eventSettings is what the page of the settings shows.
 type eventSettings struct {
 	Notice    *notice
-	Texts     []eventField // the size of pictures, and the name of the calendar
+	Texts     []eventField // the size of pictures, the name of the calendar, and how long places are offered
 	Messages  []eventMessage
 	Language  string         // of the publication, English where there are no messages in that
 	Reminders []eventField   // nil for a site that sends no mails
@@ -174,10 +176,15 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	}
 	settings.Mails = now.Mails
 	if form.Has(hasMailsField) {
-		settings.Mails = events.MailSettings{NoDay: !form.Has(dayField), Hour: form.Has(hourField), Texts: make(map[string]string)}
+		settings.Mails = events.MailSettings{
+			NoDay: !form.Has(dayField), Hour: form.Has(hourField), OfferHours: now.Mails.OfferHours, Texts: make(map[string]string),
+		}
 		for _, kind := range events.MailKinds() {
 			settings.Mails.Texts[kind] = strings.TrimSpace(formText(form, events.MailField(kind)))
 		}
+	}
+	if form.Has(events.OfferField) { // which pages of the last release lack
+		settings.Mails.OfferHours = offerHours(form.Get(events.OfferField))
 	}
 	var before events.Settings
 	merged := settings
@@ -194,6 +201,16 @@ func saveEventSettings(ctx context.Context, v *view) (any, error) {
 	return redirection(url.Values{"done": {"save"}}.Encode()), nil
 }
 
+// offerHours is 0 for the default, and -1 for what is no number of hours.
+func offerHours(text string) int {
+	text = strings.TrimSpace(text)
+	hours, err := strconv.Atoi(text)
+	if text != "" && (err != nil || hours < 1) {
+		return -1
+	}
+	return hours
+}
+
 func (v *view) settingsPage(ctx context.Context, settings events.Settings, problems []manifest.Problem, before string) *eventSettings {
 	of := fieldsOf{
 		problems: problems, picture: func(string) string { return "" },
@@ -201,6 +218,11 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 			imageSizeField: settings.ImageSize, calendarNameField: settings.CalendarName,
 			dayField: !settings.Mails.NoDay, hourField: settings.Mails.Hour,
 		},
+	}
+	if hours := settings.Mails.OfferHours; hours > 0 {
+		of.values[events.OfferField] = float64(hours)
+	} else if hours < 0 {
+		of.values[events.OfferField] = formText(v.request.PostForm, events.OfferField) // as it was typed
 	}
 	for state, text := range settings.Messages {
 		of.values[state] = text
@@ -225,12 +247,7 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 		}
 		return f
 	}
-	shown.Texts = []eventField{
-		add(imageSizeField, "Default Featured Image Size", "text",
-			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+". Editors read it; the frame of Crop Image does not follow it."),
-		add(calendarNameField, "Name of the calendar", "text",
-			"Readers who subscribe to all events see it. Left empty, it is the title of the publication, "+cmp.Or(v.events.Posts.Title(ctx, v.site.Name), v.site.Name)+"."),
-	}
+	shown.Texts = v.siteTexts(ctx, add)
 	if v.site.Events.SendsMail {
 		shown.Reminders = []eventField{
 			add(dayField, "Remind registrants a day before an event", "toggle", ""),
@@ -248,4 +265,19 @@ func (v *view) settingsPage(ctx context.Context, settings events.Settings, probl
 		shown.Messages = append(shown.Messages, eventMessage{field, seenIn(state.name, shown.Language), shown.Language})
 	}
 	return shown
+}
+
+// siteTexts are the fields that are of neither messages nor mails.
+func (v *view) siteTexts(ctx context.Context, add func(key, label, kind, help string) eventField) []eventField {
+	list := []eventField{
+		add(imageSizeField, "Default Featured Image Size", "text",
+			"Recommended for the featured image where an event type says nothing, such as 1600 x 900 px. Left empty, it is "+manifest.BuiltInImageSize+". Editors read it; the frame of Crop Image does not follow it."),
+		add(calendarNameField, "Name of the calendar", "text",
+			"Readers who subscribe to all events see it. Left empty, it is the title of the publication, "+cmp.Or(v.events.Posts.Title(ctx, v.site.Name), v.site.Name)+"."),
+		add(events.OfferField, "Hours for which a free place is offered", "number", fmt.Sprintf(
+			"To the first on a waiting list, where an event offers free places: from 1 to %d. Left empty, it is %d. A change counts for later offers. None lasts longer than the deadline, or the start of the event.",
+			events.MaxOfferHours, events.DefaultOfferHours)),
+	}
+	list[2].Min, list[2].Max = "1", strconv.Itoa(events.MaxOfferHours)
+	return list
 }

@@ -27,7 +27,7 @@ func TestEventSettings(t *testing.T) {
 		t.Errorf("got %q, want %q among them", got, want)
 	}
 	page := h.post("event-settings", "Editor", "image_size", strings.Repeat("9", 200), "calendar_name", strings.Repeat("9", 201))
-	if want := "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px. Name of the calendar must be a short text such as Events of the Daily."; !strings.Contains(page.Text, want) || len(inputs(page)) != 9 {
+	if want := "The settings were not saved: Default Featured Image Size must be a short text such as 1600 x 900 px. Name of the calendar must be a short text such as Events of the Daily."; !strings.Contains(page.Text, want) || len(inputs(page)) != 10 {
 		t.Errorf("got %q, want %q in it", page.Text, want)
 	}
 }
@@ -135,6 +135,59 @@ func TestRemindersInSettings(t *testing.T) {
 	want := events.Settings{CalendarName: "Our events", Messages: map[string]string{}, Mails: events.MailSettings{NoDay: true, Hour: true}}
 	if diff := cmp.Diff(want, settings); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
+// For how many hours a free place is offered is a number, which is kept beside what others save meanwhile.
+func TestHoursOfOffers(t *testing.T) {
+	h := newHarness(t)
+	field := func(page shown) (value string) {
+		for _, line := range inputs(page) {
+			if strings.Contains(line, "offer_hours") {
+				value = line
+			}
+		}
+		return value
+	}
+	hours := func() int {
+		settings, err := h.Events.Settings(t.Context(), "daily")
+		if err != nil {
+			t.Fatalf("h.Events.Settings: %v", err)
+		}
+		return settings.Mails.OfferHours
+	}
+	const without = "Hours for which a free place is offered: input type=number offer_hours min=1 max=168"
+	page := h.get("event-settings", "Editor")
+	if got := field(page); !strings.HasPrefix(got, without) {
+		t.Errorf("at first %q, want %q", got, without)
+	}
+	before := hidden(page, "before")
+	for _, step := range []struct {
+		name, typed string
+		form        []string
+		want        int
+		says        string
+	}{
+		{"a day and a half", " 36 ", nil, 36, "The settings were saved."},
+		{"without the field", "", []string{"before", before, "calendar_name", "Ours"}, 36, "The settings were saved."},
+		{"saved by somebody else", "", []string{"before", before, "offer_hours", ""}, 36, "The settings were saved."},
+		{"too many", "169", nil, 36, "The settings were not saved: A free place is offered for 1 to 168 hours."},
+		{"none", "0", nil, 36, "A free place is offered for 1 to 168 hours."},
+		{"no number", "a day", nil, 36, "A free place is offered for 1 to 168 hours."},
+		{"with mails", "12", []string{"mails", "1", "reminder_day", "on"}, 12, "The settings were saved."},
+		{"the default again", "", []string{"offer_hours", ""}, 0, "The settings were saved."},
+	} {
+		form := step.form
+		if step.typed != "" {
+			form = append(form, "offer_hours", step.typed)
+		}
+		page := h.post("event-settings", "Editor", form...)
+		if got := hours(); got != step.want || !strings.Contains(page.Text, step.says) {
+			t.Errorf("%s: %d hours, %s, want %d, and %q", step.name, got, page.Text, step.want, step.says)
+		}
+		if want := "value=" + step.typed; strings.Contains(step.says, "A free place") && !strings.Contains(field(page), want) {
+			t.Errorf("%s: %q, want %q in it", step.name, field(page), want)
+		}
 	}
 }
 

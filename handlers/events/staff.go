@@ -81,7 +81,12 @@ var (
 			{Operation: "list_registrations", Method: http.MethodGet, Do: (*eventRequest).registrants},
 			{Operation: "add_registration", Method: http.MethodPost, Do: (*eventRequest).addRegistrant},
 		},
-		"waiting":           {{Operation: "list_waiting", Method: http.MethodGet, Do: (*eventRequest).waiters}},
+		"waiting": {{Operation: "list_waiting", Method: http.MethodGet, Do: (*eventRequest).waiters}},
+		"messages": {
+			{Operation: "list_messages", Method: http.MethodGet, Do: (*eventRequest).messages},
+			{Operation: "send_message", Method: http.MethodPost, Do: (*eventRequest).sendMessage},
+		},
+		"messages/trial":    {{Operation: "try_message", Method: http.MethodPost, Do: (*eventRequest).tryMessage}},
 		"registrations.csv": {{Operation: "export_registrations", Method: http.MethodGet, Do: (*eventRequest).exportRegistrants}},
 	}
 	registrantRoutes = []route{{Operation: "remove_registration", Method: http.MethodDelete, Do: (*eventRequest).removeRegistrant}}

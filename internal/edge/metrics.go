@@ -43,7 +43,9 @@ var (
 		"Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), "+
 			"operation in JSON (show, pick, fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, "+
 			"unpublish_event, cancel_event, put_event_card, "+
-			"duplicate_event, attend_event, labels) or other, and outcome (done, queued, rejected, not_found, forbidden, too_many, failed, other).",
+			"duplicate_event, copy_event, publish_series, write_event, show_history, attend_event, list_registrations, add_registration, remove_registration, "+
+			"erase_name, export_registrations, list_waiting, move_up, remove_waiting, list_messages, send_message, try_message, check_in, undo_check_in, "+
+			"labels) or other, and outcome (done, queued, rejected, not_found, forbidden, too_many, failed, other).",
 		"site", "operation", "outcome")
 
 	eventsRequestsTotal = counter("events_requests_total",
@@ -51,7 +53,7 @@ var (
 		"site", "outcome")
 
 	mailsTotal = counter("mails_total",
-		"Mails to registrants, by kind (confirmation, reminder, moved, cancelled) and outcome (sent, refused by the mail server, failed and tried again).",
+		"Mails to registrants, by kind (confirmation, reminder, moved, cancelled, place, invitation, message) and outcome (sent, refused by the mail server, failed and tried again).",
 		"site", "kind", "outcome")
 
 	dnsQuerySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{

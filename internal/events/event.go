@@ -6,6 +6,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -230,8 +231,23 @@ type MailSettings struct {
 	NoDay bool `json:"no_day,omitempty"` // no reminder a day before an event
 	Hour  bool `json:"hour,omitempty"`   // a reminder an hour before it
 
+	// OfferHours is for how long a place is kept for who is invited from a waiting list, also at a site without mails; 0 is
+	// DefaultOfferHours.
+	OfferHours int `json:"offer_hours,omitempty"`
+
 	// Texts are those that staff have written, by MailKinds, each in one paragraph. One that is missing is ours.
 	Texts map[string]string `json:"texts,omitempty"`
+}
+
+// These bound OfferHours, which are 1 at least.
+const (
+	DefaultOfferHours = 24
+	MaxOfferHours     = 7 * 24
+)
+
+// OfferTime is for how long a place is kept for who is invited from a waiting list.
+func (s MailSettings) OfferTime() time.Duration {
+	return time.Duration(cmp.Or(s.OfferHours, DefaultOfferHours)) * time.Hour
 }
 
 // MailKinds are the mails to registrants whose text staff may write.
@@ -257,6 +273,9 @@ func (s Settings) Merge(before, wanted Settings) Settings {
 	}
 	if wanted.Mails.Hour != before.Mails.Hour {
 		merged.Mails.Hour = wanted.Mails.Hour
+	}
+	if wanted.Mails.OfferHours != before.Mails.OfferHours {
+		merged.Mails.OfferHours = wanted.Mails.OfferHours
 	}
 	merged.Mails.Texts = make(map[string]string)
 	for _, kind := range MailKinds() {

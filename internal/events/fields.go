@@ -140,8 +140,8 @@ var standardFields = []Field{
 		linked: func(to *object, value any, _ linkedEvent) { to.addFilled("maximumAttendeeCapacity", value) },
 	},
 	{
-		Key: waitingList, Label: "Waiting list", Kind: ChoiceKind, with: "max_attendees", Help: "Once all places are taken.", Unchosen: "Who waits longest gets a free place",
-		Choices: []Choice{{WaitingInvites, "Who waits longest is offered a free place for a day"}, {waitingOff, "No waiting list"}},
+		Key: waitingList, Label: "Waiting list", Kind: ChoiceKind, with: "max_attendees", Help: "Once all places are taken.", Unchosen: "Gives free places in order",
+		Choices: []Choice{{WaitingInvites, "Offers free places in order"}, {waitingOff, "No waiting list"}},
 	}, // the registration says it
 	{
 		Key: "access", Label: "Access", Kind: AccessKind, Help: "Who may register.",
@@ -149,6 +149,12 @@ var standardFields = []Field{
 		public:  func(to *object, key string, of shownEvent) { to.add(key, accessOf(of.values)) },
 		linked:  linkedOffer,
 	},
+	{
+		Key: reminders, Label: "Reminders", Kind: ChoiceKind, with: "access", Help: "By mail, to who is registered.", Unchosen: "As Event Settings say",
+		Choices: []Choice{
+			{remindDay, "A day before"}, {remindHour, "An hour before"}, {remindBoth, "Both"}, {remindNone, "None"},
+		},
+	}, // never public
 	{Key: "rsvp_labels", Label: "Labels for registrants", Kind: LabelsKind, Help: "For the members who register."}, // never public
 }
 

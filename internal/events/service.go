@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/base32"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -428,6 +429,9 @@ const (
 // MaxMailText bounds what staff write in place of the text of a mail, in code points.
 const MaxMailText = 500
 
+// OfferField is the field of OfferHours, in an InvalidError.
+const OfferField = "offer_hours"
+
 // MailField is the field of the text of a kind of mail, in an InvalidError.
 func MailField(kind string) string { return "mail_" + kind }
 
@@ -437,13 +441,16 @@ func (s *Service) SaveSettings(ctx context.Context, site string, settings Settin
 	var problems []manifest.Problem
 	kept := Settings{
 		ImageSize: strings.TrimSpace(settings.ImageSize), CalendarName: strings.TrimSpace(settings.CalendarName), Messages: make(map[string]string),
-		Mails: MailSettings{NoDay: settings.Mails.NoDay, Hour: settings.Mails.Hour},
+		Mails: MailSettings{NoDay: settings.Mails.NoDay, Hour: settings.Mails.Hour, OfferHours: settings.Mails.OfferHours},
 	}
 	if wrong := tooLong(kept.ImageSize, maxImageSize); wrong != "" || !isText(kept.ImageSize) {
 		problems = append(problems, manifest.Problem{Field: "image_size", Message: "Default Featured Image Size must be a short text such as 1600 x 900 px."})
 	}
 	if wrong := tooLong(kept.CalendarName, maxCalendarName); wrong != "" || !isText(kept.CalendarName) {
 		problems = append(problems, manifest.Problem{Field: "calendar_name", Message: "Name of the calendar must be a short text such as Events of the Daily."})
+	}
+	if hours := kept.Mails.OfferHours; hours < 0 || hours > MaxOfferHours {
+		problems = append(problems, manifest.Problem{Field: OfferField, Message: fmt.Sprintf("A free place is offered for 1 to %d hours.", MaxOfferHours)})
 	}
 	check := func(field, text string, most int) {
 		if wrong := tooLong(text, most); wrong != "" {

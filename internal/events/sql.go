@@ -310,7 +310,7 @@ func (s *SQL) texts(ctx context.Context, what, query string, args ...any) ([]str
 // ClaimPoll updates the row only if it is as it was read, so one of several processes claims the
 // poll.
 func (s *SQL) ClaimPoll(ctx context.Context, site string, interval time.Duration) (isTime bool, before time.Time, err error) {
-	row, err := s.site(ctx, site)
+	row, err := siteIn(ctx, s.db.Read.QueryRowContext, site)
 	now := s.db.Now()
 	if err != nil || row.polledAt > now.Add(-interval).UnixMilli() {
 		return false, time.Time{}, err
@@ -327,11 +327,11 @@ type siteRow struct {
 	Settings
 }
 
-// The row is zero for a site without events.
-func (s *SQL) site(ctx context.Context, site string) (siteRow, error) {
+// siteIn reads a row in a database or a transaction. It is zero for a site without events.
+func siteIn(ctx context.Context, find func(context.Context, string, ...any) *sql.Row, site string) (siteRow, error) {
 	var row siteRow
 	var messages, mails string
-	err := s.db.Read.QueryRowContext(ctx, findSite, site).Scan(&row.version, &row.polledAt, &row.ImageSize, &row.CalendarName, &messages, &mails)
+	err := find(ctx, findSite, site).Scan(&row.version, &row.polledAt, &row.ImageSize, &row.CalendarName, &messages, &mails)
 	if errors.Is(err, sql.ErrNoRows) {
 		return siteRow{}, nil
 	}
@@ -364,8 +364,14 @@ func (s *SQL) Attend(ctx context.Context, k Key, editor, name string) (others []
 
 // Version is 0 for a site without events.
 func (s *SQL) Version(ctx context.Context, site string) (int64, Settings, error) {
-	row, err := s.site(ctx, site)
+	row, err := siteIn(ctx, s.db.Read.QueryRowContext, site)
 	return row.version, row.Settings, err
+}
+
+// SettingsIn reads a site's settings in a transaction.
+func (s *SQL) SettingsIn(ctx context.Context, tx *sql.Tx, site string) (Settings, error) {
+	row, err := siteIn(ctx, tx.QueryRowContext, site)
+	return row.Settings, err
 }
 
 // SaveSettings changes the version, since readers get messages from the settings.

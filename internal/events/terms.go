@@ -27,6 +27,9 @@ type Terms struct {
 	// Moves are those of the event. One from where it is now has no schedule.
 	Moves []Move
 
+	// Reminders are those that registrants get, "" for those that the site's have: see [MailSettings.Reminders].
+	Reminders string
+
 	// AskName is whether guests are asked for their name as they register.
 	AskName manifest.NameQuestion
 }
@@ -37,7 +40,7 @@ func (e *Event) Terms() Terms {
 	w := whenOf(values)
 	t := Terms{
 		Access: accessOf(values), End: w.End, Deadline: w.Deadline, DeadlineIsDay: w.DeadlineIsDay, IsCancelled: e.Status == Cancelled, AskName: e.Shape.AskName,
-		Moves: e.movesAway(),
+		Moves: e.movesAway(), Reminders: textOf(values, reminders),
 	}
 	if most, ok := wholeNumber(values["max_attendees"]).(int64); ok {
 		t.Most = int(most)
@@ -56,6 +59,24 @@ const (
 	waitingOff     = "off"
 	waitingList    = "waiting_list" // the key of the field; manifests do not know it
 )
+
+// Which reminders registrants of an event get.
+const (
+	remindDay  = "day"
+	remindHour = "hour"
+	remindBoth = "both"
+	remindNone = "none"
+	reminders  = "reminders" // the key of the field; manifests do not know it
+)
+
+// Reminders are whether registrants are reminded a day and an hour before an event.
+func (s MailSettings) Reminders(t Terms) (day, hour bool) {
+	switch t.Reminders {
+	case remindDay, remindHour, remindBoth, remindNone:
+		return t.Reminders == remindDay || t.Reminders == remindBoth, t.Reminders == remindHour || t.Reminders == remindBoth
+	}
+	return !s.NoDay, s.Hour
+}
 
 // waitingOf is WaitingFills unless the event says something else.
 func waitingOf(values map[string]any) string {
@@ -82,9 +103,10 @@ func (t Terms) MovesUp(now time.Time) bool {
 	return t.Waiting != "" && t.isOpen(now) && (last.IsZero() || now.Before(last))
 }
 
-// IsSame reports whether as many can register, for as long, and get free places in the same way.
+// IsSame reports whether as many can register, for as long, get free places in the same way, and are reminded at the same times.
 func (t Terms) IsSame(other Terms) bool {
-	return t.Most == other.Most && t.Waiting == other.Waiting && t.Access == other.Access && t.Deadline.Equal(other.Deadline)
+	return t.Most == other.Most && t.Waiting == other.Waiting && t.Access == other.Access && t.Deadline.Equal(other.Deadline) &&
+		t.Reminders == other.Reminders
 }
 
 // IsOver reports whether the event has ended.

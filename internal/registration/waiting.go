@@ -26,9 +26,6 @@ const (
 	// MaxWaiting bounds the list of an event, some 500 bytes each.
 	MaxWaiting = 5000
 
-	// offerTime is how long a place is kept for who is invited to take it.
-	offerTime = 24 * time.Hour
-
 	// offers is the kind of check that ends offers which nobody took. Its keys are events' IDs.
 	offers = "waiting_offers"
 
@@ -167,7 +164,11 @@ func (s *seats) giveTo(ctx context.Context, b *booking, next Waiter) error {
 
 // offerTo keeps a place for somebody who waits.
 func (s *seats) offerTo(ctx context.Context, b *booking, next Waiter) error {
-	until := b.now.Add(offerTime)
+	settings, err := s.events.SettingsIn(ctx, b.tx, b.key.site)
+	if err != nil {
+		return err
+	}
+	until := b.now.Add(settings.Mails.OfferTime())
 	if last := b.of.terms.LastMoment(); !last.IsZero() && until.After(last) {
 		until = last
 	}

@@ -256,20 +256,35 @@ func TestWhoCannotWait(t *testing.T) {
 	}
 }
 
-// An offer ends with the deadline, or the start, of the event.
+// An offer is for as long as the settings say when it is made, and ends with the start of the event at the latest.
 func TestOffersEndInTime(t *testing.T) {
-	db := dbtest.SQLite(t)
-	e := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 1.0, "waiting_list": "invite"})[0]
-	start := db.Now().UTC().Add(3 * time.Hour).Truncate(time.Minute)
-	e.edit(t, func(e *events.Event) {
-		e.Values["event_date"], e.Values["event_time_start"] = start.Format(time.DateOnly), start.Format("15:04")
+	dbtest.Each(t, func(t *testing.T, db *database.DB) {
+		e := edgesWithParty(t, db, 1, map[string]any{"max_attendees": 4.0, "waiting_list": "invite"})[0]
+		start := db.Now().UTC().Add(48 * time.Hour).Truncate(time.Minute)
+		e.edit(t, func(e *events.Event) {
+			e.Values["event_date"], e.Values["event_time_start"] = start.Format(time.DateOnly), start.Format("15:04")
+		})
+		for n := range 8 {
+			want[Registration](t)(e.Wait(t.Context(), "daily", "party", reader(n)))
+		}
+		var until []time.Duration // of the offers, 0 for until the start
+		for n, hours := range []int{0, 3, 168, 47} {
+			if err := e.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: events.MailSettings{OfferHours: hours}}); err != nil {
+				t.Fatalf("e.store.SaveSettings: %v", err)
+			}
+			want[Registration](t)(e.Cancel(t.Context(), "daily", "party", reader(n)))
+			until = append(until, []time.Duration{24 * time.Hour, 3 * time.Hour, 0, 47 * time.Hour}[n])
+			var got []time.Duration
+			for _, w := range e.waiters(t)[:n+1] {
+				left := w.OfferedUntil.Sub(db.Now()) // some of it has passed
+				if w.OfferedUntil.Equal(start) {
+					left = 0
+				}
+				got = append(got, left.Round(time.Hour))
+			}
+			if diff := cmp.Diff(until, got); diff != "" {
+				t.Errorf("offers once they are for %d hours, want -, got +: %s", hours, diff)
+			}
+		}
 	})
-	for n := range 2 {
-		want[Registration](t)(e.Wait(t.Context(), "daily", "party", reader(n)))
-	}
-	want[Registration](t)(e.Cancel(t.Context(), "daily", "party", reader(0)))
-	list := e.waiters(t)
-	if len(list) != 1 || !list[0].OfferedUntil.Equal(start) {
-		t.Errorf("who waits: %+v, want an offer until %s", list, start)
-	}
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ const maxEditor = 1600
 // On a wide page the editor has two columns, and on others one. The Tab key goes through them as they are read.
 func TestColumnsOfEditor(t *testing.T) {
 	r := open(t).withParties()
+	r.SendMails()
 	e := r.create(t, map[string]any{
 		"name": "Harvest supper", "event_date": "2100-09-19", "event_time_start": "19:00", "event_time_end": "01:00", "access": "free", "rsvp_labels": []any{"Guests"},
 		"feature_image": r.url + "/content/images/a.png",
@@ -34,6 +36,35 @@ func TestColumnsOfEditor(t *testing.T) {
 		if high := js[int](v, "Math.ceil(document.documentElement.scrollHeight)"); width == 1440 && high > maxEditor {
 			t.Errorf("the editor of an event without fields of the theme's own is %d px high, want %d at most", high, maxEditor)
 		}
+	}
+}
+
+// Reminders are chosen for an event that takes registrations. What was chosen stays while Access is empty.
+func TestRemindersAreChosen(t *testing.T) {
+	r := open(t).withParties()
+	r.SendMails()
+	e := r.create(t, map[string]any{"name": "Harvest supper", "event_date": "2100-09-19"})
+	for _, width := range []int64{320, 1440} {
+		v := r.visit("Editor", "events?event="+e.ID, browser.Look{Width: width, Height: 900})
+		isShown := func() bool { t.Helper(); return js[bool](v, field("reminders")+".checkVisibility()") }
+		choose := func(key, value string) {
+			t.Helper()
+			v.Do(field(key) + fmt.Sprintf(".value = %q; ", value) + field(key) + ".dispatchEvent(new Event('change', {bubbles: true}))")
+		}
+		choose("access", "")
+		diff(t, "without Access", false, isShown())
+		choose("access", "free")
+		diff(t, "with Access", true, isShown())
+		choose("reminders", "hour")
+		v.fits(fmt.Sprint("the editor at ", width))
+		if os.Getenv("LYCHGATE_TEST_PICTURES") != "" {
+			v.Do(field("reminders") + ".scrollIntoView({block: 'center'})")
+			v.Picture(fmt.Sprint("desk-reminders-", width))
+		}
+		choose("access", "")
+		v.press("Save draft")
+		v.says("The event was saved.")
+		diff(t, "kept", any("hour"), r.only(t).Values["reminders"])
 	}
 }
 

@@ -317,6 +317,56 @@ func TestRemindersOfTheSite(t *testing.T) {
 	}
 }
 
+// An event has reminders of its own choice, whatever the site has. A choice that is made late counts for what is due from then on.
+func TestRemindersOfAnEvent(t *testing.T) {
+	reminder, hour := []string{"jane1@example.com: Reminder: Party"}, events.MailSettings{NoDay: true, Hour: true}
+	for name, test := range map[string]struct {
+		site         events.MailSettings
+		first, later any // of the event; later is that from the day before on
+		day, hour    []string
+	}{
+		"as the site":           {site: hour, hour: reminder},
+		"a day before":          {site: hour, first: "day", later: "day", day: reminder},
+		"an hour before":        {first: "hour", later: "hour", hour: reminder},
+		"both":                  {first: "both", later: "both", day: reminder, hour: reminder},
+		"none":                  {site: events.MailSettings{Hour: true}, first: "none", later: "none"},
+		"none from now on":      {first: "day", later: "none", day: reminder},
+		"the hour wanted later": {later: "both", day: reminder, hour: reminder},
+		"no choice":             {first: "week", later: 1.0, day: reminder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, dbtest.SQLite(t), 30*time.Hour, map[string]any{"reminders": test.first})
+			b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.site}))
+			b.register(1)
+			b.pass(0)
+			b.got()
+			b.pass(ChangeDelay)
+			b.pass(6 * time.Hour)
+			b.want("a day before", test.day...)
+			b.edit(func(e *events.Event) { e.Values["reminders"] = test.later })
+			b.pass(22 * time.Hour)
+			b.pass(time.Hour)
+			b.pass(time.Minute)
+			b.want("an hour before", test.hour...)
+		})
+	}
+}
+
+// Who wanted none is reminded once the event says so within its last day.
+func TestRemindersThatAreChosenLate(t *testing.T) {
+	b := newBench(t, dbtest.SQLite(t), 20*time.Hour, map[string]any{"reminders": "none"})
+	b.register(1)
+	b.pass(0)
+	b.got()
+	b.pass(3 * time.Hour)
+	b.want("none")
+	b.edit(func(e *events.Event) { e.Values["reminders"] = "both" })
+	b.pass(ChangeDelay)
+	b.want("chosen", "jane1@example.com: Reminder: Party")
+	b.pass(16 * time.Hour)
+	b.want("an hour before", "jane1@example.com: Reminder: Party")
+}
+
 // A recipient whom the mail server refuses is noted and not tried again. All else is.
 func TestMailServersThatRefuse(t *testing.T) {
 	for name, test := range map[string]struct {

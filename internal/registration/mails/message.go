@@ -156,6 +156,11 @@ func (s *Service) Send(ctx context.Context, site, event, key, by string, d Draft
 		isNew = true
 		return s.insert(ctx, tx, &e, &m)
 	})
+	if err == nil && !isNew {
+		err = s.addCounts(ctx, site, event, &m)
+	} else {
+		m.Pending = m.Recipients
+	}
 	return m, isNew && err == nil, database.Wrap("sending a message", err)
 }
 
@@ -183,19 +188,28 @@ func (s *Service) insert(ctx context.Context, tx *sql.Tx, e *events.Event, m *Me
 
 // Messages lists those of an event, the last one first, and what became of their mails. Errors: those of the store.
 func (s *Service) Messages(ctx context.Context, site, event string) ([]Message, error) {
+	var of []*Message
 	list, err := database.List(ctx, s.DB.Read, scanMessage, listMessages, site, event, maxListed)
 	if err != nil || len(list) == 0 {
 		return nil, database.Wrap("listing messages", err)
 	}
+	for i := range list {
+		of = append(of, &list[i])
+	}
+	err = s.addCounts(ctx, site, event, of...)
+	return list, database.Wrap("counting mails", err)
+}
+
+// addCounts adds what became of the mails of an event's messages.
+func (s *Service) addCounts(ctx context.Context, site, event string, messages ...*Message) error {
 	did := make(map[string][2]int)
-	err = database.Each(ctx, s.DB.Read, func(row database.Row) error {
+	err := database.Each(ctx, s.DB.Read, func(row database.Row) error {
 		reason, all, refused := "", 0, 0
 		err := row.Scan(&reason, &all, &refused)
 		did[reason] = [2]int{all - refused, refused}
 		return err
 	}, countSent, site, event)
-	for i := range list {
-		m := &list[i]
+	for _, m := range messages {
 		m.Sent, m.Refused = did[FromStaff+" "+m.ID][0], did[FromStaff+" "+m.ID][1]
 		if err == nil {
 			err = s.DB.Read.QueryRowContext(ctx, countPending, site, taskOf(messagePrefix+m.ID, event, "%")).Scan(&m.Pending)
@@ -204,5 +218,5 @@ func (s *Service) Messages(ctx context.Context, site, event string) ([]Message, 
 			m.Pending = max(m.Pending, m.Recipients-m.Sent-m.Refused)
 		}
 	}
-	return list, database.Wrap("counting mails", err)
+	return err
 }

@@ -61,7 +61,7 @@ func (s *Service) plan(ctx context.Context, t work.Task) work.Result {
 		return work.Result{Outcome: work.Again, Reason: "the store does not respond", IsUnasked: true}
 	}
 	s.Queue.Wake(t.Site)
-	for _, before := range []time.Duration{dayBefore, hourBefore} { // also one that the site does not want yet
+	for _, before := range []time.Duration{dayBefore, hourBefore} { // also one that nobody wants yet
 		if at := e.When().Start.Add(-before); e.Status == events.Published && at.After(s.Now()) {
 			return work.Result{Outcome: work.Later, At: at}
 		}

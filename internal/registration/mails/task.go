@@ -80,13 +80,14 @@ func kindOf(what string, e *events.Event, r told, now time.Time) string {
 // one for the hour is also for who has missed that for the day.
 func reminderOf(e *events.Event, r told, now time.Time) time.Duration {
 	start := e.When().Start
+	day, hour := r.settings.Reminders(e.Terms())
 	switch left := start.Sub(now); {
 	case start.IsZero() || left <= 0 || left > dayBefore || now.Sub(r.registeredAt) < freshTime:
-	case left <= hourBefore && r.settings.Hour:
+	case left <= hourBefore && hour:
 		if now.Sub(r.lastAt) >= freshTime {
 			return hourBefore
 		}
-	case !r.settings.NoDay:
+	case day:
 		return dayBefore
 	}
 	return 0
