@@ -23,7 +23,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/wait"
 )
 
-// This file shows the bounds of docs/guarantees.md#strangers through Caddy. Others
+// This file shows the bounds of docs/security.md#strangers through Caddy. Others
 // are shown where the bound is.
 
 // Uploads without a valid session take little memory, however long clients keep them open.

@@ -252,7 +252,7 @@ func TestSeriesOfEvents(t *testing.T) {
 func TestTooManyEvents(t *testing.T) {
 	h := desktest.New(t)
 	s := exchange.Serve(t, serveStaff(h))
-	const most = 120 // docs/guarantees.md#strangers
+	const most = 120 // docs/security.md#strangers
 	first := draft(t, s)
 	for range most - 1 {
 		s.Ask("Editor", "POST", desk, party)
