@@ -65,7 +65,7 @@ func TestMetricsThatDocsName(t *testing.T) {
 	for _, file := range []string{
 		"../docs/grafana/dashboard.json", "../docs/grafana/rules.yaml", "../docs/grafana/rules_test.yaml",
 		"../docs/grafana/README.md", "../docs/troubleshooting.md", "../docs/deployment.md",
-		"../docs/inbox_provider.md", "../docs/members_api.md", "../docs/theme_manifest.md", "../docs/staff_desk.md",
+		"../docs/inbox_provider.md", "../docs/members_operating.md", "../docs/theme_manifest.md", "../docs/staff_desk.md",
 		"../docs/sites.md", "../docs/fleet.md",
 	} {
 		text, err := os.ReadFile(file)
