@@ -30,10 +30,10 @@ func TestLinksOfMails(t *testing.T) {
 		name, method, target string
 		want                 told // the texts of the page
 	}{
-		{"looks", "GET", cancel, told{200, api.Done, "The party | Möchten Sie Ihre Anmeldung stornieren? | Anmeldung stornieren"}},
+		{"looks", "GET", cancel, told{200, api.Done, "The party | Möchtest du deine Anmeldung stornieren? | Anmeldung stornieren"}},
 		{"a scanner looks", "HEAD", cancel, told{200, api.Done, ""}},
-		{"presses", "POST", cancel, told{200, api.Done, "The party | Ihre Anmeldung ist storniert."}},
-		{"presses again", "POST", cancel, told{200, api.Done, "The party | Ihre Anmeldung ist storniert."}},
+		{"presses", "POST", cancel, told{200, api.Done, "The party | Deine Anmeldung ist storniert."}},
+		{"presses again", "POST", cancel, told{200, api.Done, "The party | Deine Anmeldung ist storniert."}},
 		{"looks at mails", "GET", stop, told{200, api.Done, "The party | No more emails about this event"}},
 		{"stops mails", "POST", stop, told{200, api.Done, "The party | You receive no more emails about this event. Your registration stays."}},
 		{"another key", "POST", link("cancel", "another", id, "john"), told{404, api.NotFound, over}},
