@@ -15,7 +15,7 @@
 		da: 'Intet svar endnu. Prøver igen…|Føj til kalender|Deltag online|Arrangementet er aflyst.',
 		de: 'Noch keine Antwort. Neuer Versuch …|In den Kalender|Online teilnehmen|Diese Veranstaltung ist abgesagt.',
 		en: 'No response yet. Trying again…|Add to calendar|Join online|This event is cancelled.',
-		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Participar en línea|Este evento está cancelado.',
+		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Participar en línea|Este evento se ha cancelado.',
 		fi: 'Ei vielä vastausta. Yritetään uudelleen…|Lisää kalenteriin|Osallistu verkossa|Tapahtuma on peruttu.',
 		fr: 'Pas encore de réponse. Nouvel essai…|Ajouter au calendrier|Participer en ligne|Cet événement est annulé.',
 		he: 'אין תשובה עדיין. מנסים שוב…|הוספה ליומן|הצטרפות מקוונת|האירוע בוטל.',
