@@ -29,7 +29,7 @@
 		ru: 'Пока нет ответа. Пробуем ещё раз…|Добавить в календарь|Участвовать онлайн|Мероприятие отменено.',
 		sv: 'Inget svar än. Försöker igen…|Lägg till i kalendern|Delta online|Evenemanget är inställt.',
 		tr: 'Henüz yanıt yok. Yeniden deneniyor…|Takvime ekle|Çevrim içi katıl|Bu etkinlik iptal edildi.',
-		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Приєднатися онлайн|Захід скасовано.',
+		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Приєднатися онлайн|Подію скасовано.',
 		zh: '尚无响应，正在重试…|添加到日历|在线参加|此活动已取消。',
 	};
 	phrases.no = phrases.nb;
