@@ -21,7 +21,7 @@
 		he: 'אין תשובה עדיין. מנסים שוב…|הוספה ליומן|הצטרפות מקוונת|האירוע בוטל.',
 		it: 'Ancora nessuna risposta. Nuovo tentativo…|Aggiungi al calendario|Partecipa online|Questo evento è annullato.',
 		ja: 'まだ応答がありません。再試行しています…|カレンダーに追加|オンラインで参加|このイベントは中止になりました。',
-		ko: '아직 응답이 없습니다. 다시 시도하는 중…|캘린더에 추가|온라인으로 참여|이 행사는 취소되었습니다.',
+		ko: '아직 응답이 없어요. 다시 시도하는 중…|캘린더에 추가|온라인으로 참가|이 행사는 취소되었어요.',
 		nb: 'Ikke noe svar ennå. Prøver igjen…|Legg til i kalender|Delta på nett|Arrangementet er avlyst.',
 		nl: 'Nog geen antwoord. Nieuwe poging…|Toevoegen aan agenda|Online deelnemen|Dit evenement is geannuleerd.',
 		pl: 'Brak odpowiedzi. Próbujemy ponownie…|Dodaj do kalendarza|Dołącz online|To wydarzenie jest odwołane.',
