@@ -81,14 +81,14 @@ var waitingWordsOf = map[string]WaitingWords{
 	},
 	"en": {
 		Join:     "Join the waiting list",
-		Link:     "Open its link to join the waiting list.",
+		Link:     "Open the link in it to join the waiting list.",
 		Leave:    "Leave the waiting list",
 		Stay:     "Stay on the waiting list",
 		Waiting:  "You are on the waiting list.",
 		Ahead:    "Ahead of you: *",
-		NoMail:   "If a place becomes free, it is yours. Look here again.",
-		WithMail: "If a place becomes free, you get an email.",
-		Offered:  "A place is free for you until *.",
+		NoMail:   "If a place becomes free, it is yours. Look here again later.",
+		WithMail: "If a place becomes free, you will get an email.",
+		Offered:  "A place is kept for you until *.",
 		Accept:   "Take the place",
 	},
 	"es": {
