@@ -451,7 +451,7 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 		// Asks a reader who wants to cancel once more.
 		#leave(isLeaving) {
 			this.#isLeaving = isLeaving;
-			this.#note = isLeaving ? this.#told.labels.cancel + '?' : '';
+			this.#note = isLeaving ? this.#told.labels.ask : '';
 			this.#tell();
 			this.#controls.querySelector(isLeaving ? '[part~=keep]' : '[part~=cancel]').focus();
 		}

@@ -4,6 +4,7 @@ package messaging
 type Labels struct {
 	Register string `json:"register"`
 	Cancel   string `json:"cancel"`
+	Ask      string `json:"ask"` // before Cancel
 	Email    string `json:"email"`
 	Name     string `json:"name"`
 	SignIn   string `json:"sign_in"`
@@ -27,7 +28,8 @@ type Labels struct {
 // labelsOf are those of each language of the inbox button.
 var labelsOf = map[string]Labels{
 	"ar": {
-		"التسجيل", "إلغاء التسجيل", "البريد الإلكتروني", "الاسم", "تسجيل الدخول",
+		"التسجيل", "إلغاء التسجيل", "هل تريد إلغاء تسجيلك؟",
+		"البريد الإلكتروني", "الاسم", "تسجيل الدخول",
 		"أرسلنا رسالة إلى *. افتح الرابط الذي فيها لإتمام التسجيل.",
 		"الأماكن المتبقية: *", "خيارات العضوية", "الإبقاء على التسجيل", "استخدام عنوان آخر",
 		"إرسال النشرة الإخبارية إليّ أيضًا", "قبل التغيير: *",
@@ -39,7 +41,8 @@ var labelsOf = map[string]Labels{
 		"هذا ليس عنوان بريد إلكتروني صحيحًا. تحقق من كتابته.",
 	},
 	"cs": {
-		"Zaregistrovat se", "Zrušit registraci", "E-mailová adresa", "Jméno", "Přihlásit se",
+		"Zaregistrovat se", "Zrušit registraci", "Chcete zrušit svou registraci?",
+		"E-mailová adresa", "Jméno", "Přihlásit se",
 		"Na adresu * jsme poslali e-mail. Otevřením odkazu v něm se zaregistrujete.",
 		"Volná místa: *", "Možnosti členství", "Ponechat registraci", "Použít jinou adresu",
 		"Zasílejte mi také newsletter", "Původně: *",
@@ -51,7 +54,8 @@ var labelsOf = map[string]Labels{
 		"Toto není e-mailová adresa. Zkontrolujte, zda je správně.",
 	},
 	"da": {
-		"Tilmeld", "Afmeld", "E-mailadresse", "Navn", "Log ind",
+		"Tilmeld", "Afmeld", "Vil du afmelde dig?",
+		"E-mailadresse", "Navn", "Log ind",
 		"Vi har sendt en e-mail til *. Åbn linket i den, så er du tilmeldt.",
 		"Ledige pladser: *", "Se medlemskaber", "Behold tilmelding", "Brug en anden adresse",
 		"Send mig også nyhedsbrevet", "Flyttet fra: *",
@@ -63,7 +67,8 @@ var labelsOf = map[string]Labels{
 		"Det er ikke en e-mailadresse. Tjek for tastefejl.",
 	},
 	"de": {
-		"Anmelden", "Anmeldung stornieren", "E-Mail-Adresse", "Name", "Einloggen",
+		"Anmelden", "Anmeldung stornieren", "Möchtest du deine Anmeldung stornieren?",
+		"E-Mail-Adresse", "Name", "Einloggen",
 		"Wir haben eine E-Mail an * geschickt. Öffne den Link darin, dann bist du angemeldet.",
 		"Freie Plätze: *", "Mitgliedschaften ansehen", "Anmeldung behalten", "Andere Adresse verwenden",
 		"Auch den Newsletter erhalten", "Verlegt, vorher: *",
@@ -75,7 +80,8 @@ var labelsOf = map[string]Labels{
 		"Das ist keine E-Mail-Adresse. Bitte auf Tippfehler prüfen.",
 	},
 	"en": {
-		"Register", "Cancel registration", "Email address", "Name", "Sign in",
+		"Register", "Cancel registration", "Do you want to cancel your registration?",
+		"Email address", "Name", "Sign in",
 		"We have sent an email to *. Open the link in it, and you are registered.",
 		"Places left: *", "See membership options", "Stay registered", "Use another address",
 		"Also send me the newsletter", "Moved from: *",
@@ -87,7 +93,8 @@ var labelsOf = map[string]Labels{
 		"This is not an email address. Check it for typos.",
 	},
 	"es": {
-		"Inscribirse", "Cancelar inscripción", "Correo electrónico", "Nombre", "Iniciar sesión",
+		"Inscribirse", "Cancelar inscripción", "¿Quieres cancelar tu inscripción?",
+		"Correo electrónico", "Nombre", "Iniciar sesión",
 		"Hemos enviado un correo a *. Abre el enlace que contiene para inscribirte.",
 		"Plazas libres: *", "Ver suscripciones", "Mantener inscripción", "Usar otra dirección",
 		"Recibir también el boletín", "Antes del cambio: *",
@@ -99,7 +106,8 @@ var labelsOf = map[string]Labels{
 		"Esto no es una dirección de correo. Comprueba que esté bien escrita.",
 	},
 	"fi": {
-		"Ilmoittaudu", "Peru ilmoittautuminen", "Sähköpostiosoite", "Nimi", "Kirjaudu sisään",
+		"Ilmoittaudu", "Peru ilmoittautuminen", "Haluatko perua ilmoittautumisesi?",
+		"Sähköpostiosoite", "Nimi", "Kirjaudu sisään",
 		"Lähetimme viestin osoitteeseen *. Avaa viestissä oleva linkki, niin olet ilmoittautunut.",
 		"Paikkoja jäljellä: *", "Katso jäsenyydet", "Pidä ilmoittautuminen", "Käytä toista osoitetta",
 		"Haluan myös uutiskirjeen", "Siirretty, aiemmin: *",
@@ -111,7 +119,8 @@ var labelsOf = map[string]Labels{
 		"Tämä ei ole sähköpostiosoite. Tarkista kirjoitusasu.",
 	},
 	"fr": {
-		"S’inscrire", "Annuler l’inscription", "Adresse e-mail", "Nom", "Se connecter",
+		"S’inscrire", "Annuler l’inscription", "Voulez-vous annuler votre inscription\u00a0?",
+		"Adresse e-mail", "Nom", "Se connecter",
 		"Nous avons envoyé un e-mail à *. Ouvrez le lien qu’il contient pour vous inscrire.",
 		"Places restantes\u00a0: *", "Voir les abonnements", "Garder l’inscription", "Utiliser une autre adresse",
 		"Recevoir aussi la newsletter", "Auparavant\u00a0: *",
@@ -123,7 +132,8 @@ var labelsOf = map[string]Labels{
 		"Ce n’est pas une adresse e-mail. Vérifiez-la.",
 	},
 	"he": {
-		"הרשמה", "ביטול ההרשמה", "כתובת מייל", "שם", "כניסה",
+		"הרשמה", "ביטול ההרשמה", "לבטל את ההרשמה שלכם?",
+		"כתובת מייל", "שם", "כניסה",
 		"שלחנו מייל אל *. פתחו את הקישור שבו כדי להירשם.",
 		"מקומות פנויים: *", "אפשרויות מנוי", "השארת ההרשמה", "שימוש בכתובת אחרת",
 		"שלחו לי גם את הניוזלטר", "לפני השינוי: *",
@@ -135,7 +145,8 @@ var labelsOf = map[string]Labels{
 		"זו אינה כתובת מייל. בדקו את האיות.",
 	},
 	"it": {
-		"Iscriviti", "Annulla iscrizione", "Indirizzo email", "Nome", "Accedi",
+		"Iscriviti", "Annulla iscrizione", "Vuoi annullare la tua iscrizione?",
+		"Indirizzo email", "Nome", "Accedi",
 		"Abbiamo inviato un’email a *. Apri il link per completare l’iscrizione.",
 		"Posti rimasti: *", "Vedi gli abbonamenti", "Mantieni iscrizione", "Usa un altro indirizzo",
 		"Ricevi anche la newsletter", "Prima della modifica: *",
@@ -147,7 +158,8 @@ var labelsOf = map[string]Labels{
 		"Questo non è un indirizzo email. Controlla che sia scritto bene.",
 	},
 	"ja": {
-		"申し込む", "申し込みを取り消す", "メールアドレス", "お名前", "ログイン",
+		"申し込む", "申し込みを取り消す", "申し込みを取り消しますか？",
+		"メールアドレス", "お名前", "ログイン",
 		"*にメールを送りました。メール内のリンクを開くと申し込みが完了します。",
 		"残席：*", "会員プランを見る", "取り消さない", "別のアドレスを使う",
 		"ニュースレターも受け取る", "変更前：*",
@@ -159,7 +171,8 @@ var labelsOf = map[string]Labels{
 		"メールアドレスの形式が正しくありません。入力を確認してください。",
 	},
 	"ko": {
-		"신청하기", "신청 취소", "이메일 주소", "이름", "로그인",
+		"신청하기", "신청 취소", "신청을 취소하시겠어요?",
+		"이메일 주소", "이름", "로그인",
 		"*(으)로 이메일을 보냈어요. 이메일의 링크를 열면 신청이 완료돼요.",
 		"남은 자리: *", "멤버십 보기", "신청 유지", "다른 주소 사용",
 		"뉴스레터도 받기", "변경 전: *",
@@ -171,7 +184,8 @@ var labelsOf = map[string]Labels{
 		"이메일 주소가 아니에요. 오타가 없는지 확인해 주세요.",
 	},
 	"nb": {
-		"Meld deg på", "Meld deg av", "E-postadresse", "Navn", "Logg inn",
+		"Meld deg på", "Meld deg av", "Vil du melde deg av?",
+		"E-postadresse", "Navn", "Logg inn",
 		"Vi har sendt en e-post til *. Åpne lenken i den, så er du påmeldt.",
 		"Ledige plasser: *", "Se medlemskap", "Behold påmeldingen", "Bruk en annen adresse",
 		"Send meg også nyhetsbrevet", "Flyttet fra: *",
@@ -183,7 +197,8 @@ var labelsOf = map[string]Labels{
 		"Dette er ikke en e-postadresse. Se etter skrivefeil.",
 	},
 	"nl": {
-		"Aanmelden", "Afmelden", "E-mailadres", "Naam", "Inloggen",
+		"Aanmelden", "Afmelden", "Afmelden voor dit evenement?",
+		"E-mailadres", "Naam", "Inloggen",
 		"We hebben een e-mail gestuurd naar *. Open de link erin om je aan te melden.",
 		"Vrije plaatsen: *", "Bekijk lidmaatschappen", "Aangemeld blijven", "Ander adres gebruiken",
 		"Stuur mij ook de nieuwsbrief", "Verplaatst, eerder: *",
@@ -195,7 +210,8 @@ var labelsOf = map[string]Labels{
 		"Dit is geen e-mailadres. Controleer op typefouten.",
 	},
 	"pl": {
-		"Zapisz się", "Wypisz się", "Adres e-mail", "Imię i nazwisko", "Zaloguj się",
+		"Zapisz się", "Wypisz się", "Czy chcesz wypisać się z tego wydarzenia?",
+		"Adres e-mail", "Imię i nazwisko", "Zaloguj się",
 		"Wysłaliśmy wiadomość na adres *. Otwórz zawarty w niej link, aby się zapisać.",
 		"Wolne miejsca: *", "Zobacz plany", "Nie wypisuj się", "Użyj innego adresu",
 		"Chcę też otrzymywać newsletter", "Przed zmianą: *",
@@ -207,7 +223,8 @@ var labelsOf = map[string]Labels{
 		"To nie jest adres e-mail. Sprawdź pisownię.",
 	},
 	"pt": {
-		"Inscrever-se", "Cancelar inscrição", "Endereço de e-mail", "Nome", "Entrar",
+		"Inscrever-se", "Cancelar inscrição", "Quer cancelar a sua inscrição?",
+		"Endereço de e-mail", "Nome", "Entrar",
 		"Enviámos um e-mail para *. Abra o link para concluir a inscrição.",
 		"Vagas livres: *", "Ver assinaturas", "Manter inscrição", "Usar outro endereço",
 		"Receber também a newsletter", "Antes da alteração: *",
@@ -219,7 +236,8 @@ var labelsOf = map[string]Labels{
 		"Isto não é um endereço de e-mail. Verifique se está bem escrito.",
 	},
 	"ru": {
-		"Зарегистрироваться", "Отменить регистрацию", "Электронная почта", "Имя", "Войти",
+		"Зарегистрироваться", "Отменить регистрацию", "Хотите отменить регистрацию?",
+		"Электронная почта", "Имя", "Войти",
 		"Мы отправили письмо на *. Откройте ссылку в нём, чтобы зарегистрироваться.",
 		"Осталось мест: *", "Варианты подписки", "Сохранить регистрацию", "Указать другой адрес",
 		"Получать также рассылку", "До изменения: *",
@@ -231,7 +249,8 @@ var labelsOf = map[string]Labels{
 		"Это не адрес электронной почты. Проверьте, нет ли опечаток.",
 	},
 	"sv": {
-		"Anmäl dig", "Avboka", "E-postadress", "Namn", "Logga in",
+		"Anmäl dig", "Avboka", "Vill du avboka din anmälan?",
+		"E-postadress", "Namn", "Logga in",
 		"Vi har skickat ett mejl till *. Öppna länken i det så är du anmäld.",
 		"Platser kvar: *", "Se medlemskap", "Behåll anmälan", "Använd en annan adress",
 		"Skicka mig även nyhetsbrevet", "Flyttat från: *",
@@ -243,7 +262,8 @@ var labelsOf = map[string]Labels{
 		"Det här är inte en e-postadress. Kontrollera stavningen.",
 	},
 	"tr": {
-		"Kaydol", "Kaydı iptal et", "E-posta adresi", "Ad", "Giriş yap",
+		"Kaydol", "Kaydı iptal et", "Kaydınızı iptal etmek istiyor musunuz?",
+		"E-posta adresi", "Ad", "Giriş yap",
 		"* adresine bir e-posta gönderdik. İçindeki bağlantıyı açınca kaydınız tamamlanır.",
 		"Kalan yer: *", "Üyelik seçenekleri", "Kaydı koru", "Başka bir adres kullan",
 		"Bülteni de almak istiyorum", "Değişiklikten önce: *",
@@ -255,7 +275,8 @@ var labelsOf = map[string]Labels{
 		"Bu bir e-posta adresi değil. Yazımını kontrol edin.",
 	},
 	"uk": {
-		"Зареєструватися", "Скасувати реєстрацію", "Електронна пошта", "Ім’я", "Увійти",
+		"Зареєструватися", "Скасувати реєстрацію", "Хочете скасувати реєстрацію?",
+		"Електронна пошта", "Ім’я", "Увійти",
 		"Ми надіслали лист на *. Відкрийте посилання в ньому, щоб зареєструватися.",
 		"Залишилося місць: *", "Варіанти підписки", "Зберегти реєстрацію", "Використати іншу адресу",
 		"Отримувати також розсилку", "До зміни: *",
@@ -267,7 +288,8 @@ var labelsOf = map[string]Labels{
 		"Це не адреса електронної пошти. Перевірте написання.",
 	},
 	"zh": {
-		"报名", "取消报名", "电子邮箱", "姓名", "登录",
+		"报名", "取消报名", "您要取消报名吗？",
+		"电子邮箱", "姓名", "登录",
 		"我们已向 * 发送邮件。打开其中的链接即可完成报名。",
 		"剩余名额：*", "查看订阅方案", "保留报名", "使用其他地址",
 		"同时订阅新闻信", "变更前：*",
