@@ -212,11 +212,11 @@ func TestRegistrantsAreMailed(t *testing.T) {
 		all["text/plain"] += "View event: " + page + "\n\n"
 		all["text/html"] += "View event | "
 		if !isOver {
-			all["text/plain"] += "You cannot come? Then please cancel.\nCancel registration: " + cancel + "\n\n"
-			all["text/html"] += "You cannot come? Then please cancel. | Cancel registration | "
+			all["text/plain"] += "Can’t make it? Please cancel.\nCancel registration: " + cancel + "\n\n"
+			all["text/html"] += "Can’t make it? Please cancel. | Cancel registration | "
 		}
-		all["text/plain"] += "-- \nYou receive this email because you are registered for this event.\n" + w.ghost + "/\n"
-		all["text/html"] += "You receive this email because you are registered for this event."
+		all["text/plain"] += "-- \nYou are receiving this email because you are registered for this event.\n" + w.ghost + "/\n"
+		all["text/html"] += "You are receiving this email because you are registered for this event."
 		return all
 	}
 	w.expect("the confirmation", got, say("You are registered: Party "+w.Unique, "You are registered.", when, "", "PUBLISH", w.calendar("PUBLISH"), false))

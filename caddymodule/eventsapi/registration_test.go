@@ -180,7 +180,7 @@ func (r *readers) register() {
 		r.T.Errorf("the calendar file of everybody: %v, want it without the link", got)
 	}
 	r.ask("DELETE", free, jane)
-	if got := r.ask("GET", r.free+"?lang=de", ""); !strings.Contains(got.Body, `"Melden Sie sich mit Ihrer E-Mail-Adresse an.`) {
+	if got := r.ask("GET", r.free+"?lang=de", ""); !strings.Contains(got.Body, `"Melde dich mit deiner E-Mail-Adresse an.`) {
 		r.T.Errorf("in German: %v, want the German message", got)
 	}
 	if got := r.ask("GET", r.free, "", "Accept-Language", "fr-CA,en;q=0.5"); !strings.Contains(got.Body, `"Inscrivez-vous avec votre adresse e-mail.`) {

@@ -171,7 +171,7 @@ func TestElementFlow(t *testing.T) {
 		p.Do("part('" + pressed + "').focus()")
 		p.Must(p.Press("\r"))
 	}
-	p.Until("text(part('message')) === 'Cancel registration?'")
+	p.Until("text(part('message')) === 'Cancel your registration?'")
 	diff(t, "focus", "button keep", browser.JS[string](p, "element.shadowRoot.activeElement.part.value"))
 	p.Do("part('cancel').click()")
 	p.Until("text(part('message')) === 'Come in.'")

@@ -29,12 +29,12 @@ var (
 	mayNotJoin = told(200, "registration_closed", "All places are taken.", map[string]any{
 		"reason": "full", "places_left": 0, "labels": labels(nil), "waiting": map[string]any{"since": nil, "ahead": 2},
 	})
-	waits = told(200, "registration_closed", "You are on the waiting list. Ahead of you: 2\nIf a place becomes free, you get an email.", map[string]any{
-		"reason": "full", "places_left": 0, "labels": labels(map[string]any{"cancel": "Leave the waiting list", "keep": "Stay on the waiting list"}),
+	waits = told(200, "registration_closed", "You are on the waiting list. Ahead of you: 2\nIf a place becomes free, you will get an email.", map[string]any{
+		"reason": "full", "places_left": 0, "labels": labels(map[string]any{"cancel": "Leave the waiting list", "ask": "Leave it?", "keep": "Stay on the waiting list"}),
 		"waiting": map[string]any{"since": "2031-03-02T10:11:12Z", "ahead": 2},
 	})
-	isOffered = told(200, "can_register", "A place is free for you until Saturday, March 8, 2031, 12:00 PM CET.", map[string]any{
-		"places_left": 0, "labels": labels(map[string]any{"register": "Take the place", "cancel": "Leave the waiting list", "keep": "Stay on the waiting list"}),
+	isOffered = told(200, "can_register", "A place is kept for you until Saturday, March 8, 2031, 12:00 PM CET.", map[string]any{
+		"places_left": 0, "labels": labels(map[string]any{"register": "Take the place", "cancel": "Leave the waiting list", "ask": "Leave it?", "keep": "Stay on the waiting list"}),
 		"waiting": map[string]any{"since": "2031-03-02T10:11:12Z", "ahead": 0, "offered_until": "2031-03-08T11:00:00Z"},
 	})
 )
@@ -47,7 +47,7 @@ func inLanguage(r response, language string) response {
 	}
 	words, in := messaging.WaitingWordsIn(language), maps.Clone(labels(nil))
 	r.body = maps.Clone(r.body)
-	in["register"], in["cancel"], in["keep"] = words.Join, words.Leave, words.Stay
+	in["register"], in["cancel"], in["ask"], in["keep"] = words.Join, words.Leave, words.Ask, words.Stay
 	switch {
 	case w["offered_until"] != nil:
 		in["register"], r.body["message"] = words.Accept, words.Offered
@@ -68,8 +68,8 @@ func TestElementOfAWaitingList(t *testing.T) {
 		"may join":           {mayJoin, map[string]string{"message": full, "button register": "Join the waiting list"}},
 		"a guest may":        {guestMayJoin, map[string]string{"message": full, "label": "Email address", "button register": "Join the waiting list"}},
 		"may not":            {mayNotJoin, map[string]string{"message": full}},
-		"waits":              {waits, map[string]string{"message": "You are on the waiting list. Ahead of you: 2\nIf a place becomes free, you get an email.", "button cancel": "Leave the waiting list"}},
-		"a place is offered": {isOffered, map[string]string{"message": "A place is free for you until Saturday, March 8, 2031, 12:00 PM CET.", "button register": "Take the place", "button cancel": "Leave the waiting list"}},
+		"waits":              {waits, map[string]string{"message": "You are on the waiting list. Ahead of you: 2\nIf a place becomes free, you will get an email.", "button cancel": "Leave the waiting list"}},
+		"a place is offered": {isOffered, map[string]string{"message": "A place is kept for you until Saturday, March 8, 2031, 12:00 PM CET.", "button register": "Take the place", "button cancel": "Leave the waiting list"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, true, c.response)
@@ -103,7 +103,7 @@ func TestElementJoinsAndLeaves(t *testing.T) {
 	says(waits)
 	diff(t, "focus", "message", browser.JS[string](p, "element.shadowRoot.activeElement.part.value"))
 	press("cancel")
-	diff(t, "asks once more", []string{"Leave the waiting list?", "Stay on the waiting list", "Leave the waiting list", "button keep"},
+	diff(t, "asks once more", []string{"Leave it?", "Stay on the waiting list", "Leave the waiting list", "button keep"},
 		browser.JS[[]string](p, "[text(part('message')), text(part('keep')), text(part('cancel')), element.shadowRoot.activeElement.part.value]"))
 	press("keep")
 	says(waits)
@@ -111,7 +111,7 @@ func TestElementJoinsAndLeaves(t *testing.T) {
 	p.Do("new BroadcastChannel('lychgate-registration').postMessage('aaaaaaaaaaaaaaaaaaaaaaaaaa')")
 	says(isOffered)
 	press("cancel")
-	diff(t, "asks once more", "Leave the waiting list?", browser.JS[string](p, "text(part('message'))"))
+	diff(t, "asks once more", "Leave it?", browser.JS[string](p, "text(part('message'))"))
 	press("keep")
 	press("register")
 	says(is)

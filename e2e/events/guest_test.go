@@ -89,7 +89,7 @@ func (s *site) link(box mailbox.Mailbox, email string) string {
 // unknown is what is said of an address that nobody has. Ghost 6 does not tell.
 func unknown(email string) string {
 	if strings.HasPrefix(os.Getenv("LYCHGATE_GHOST_VERSION"), "6.") {
-		return "If " + email + " is a member’s address, an email is on its way. Open its link to register."
+		return "If " + email + " is a member’s address, an email is on its way. Open the link in it to register."
 	}
 	return "No member has this address. Check it for typos."
 }
@@ -143,13 +143,13 @@ func TestGuestsRegister(t *testing.T) {
 	p.Until("part('email')")
 	p.Do("part('name').focus()")
 	p.Must(p.Press("Jane Gate"))
-	diff(t, "said", "We have sent an email to jane@gmail.com. Open its link, and you are registered.", p.sendLink("jane@gmail.com"))
+	diff(t, "said", "We have sent an email to jane@gmail.com. Open the link in it, and you are registered.", p.sendLink("jane@gmail.com"))
 	p.Until("part('inbox')?.getAttribute('provider') === 'gmail'")
 	p.Picture("guest-waits")
 	link := s.link(box, "jane@gmail.com")
 	phone := s.visitor(link)
 	diff(t, "on another device", "can_register", phone.state())
-	diff(t, "said there", "One step is left: press the button to register.", browser.JS[string](phone.Page, "part('message').textContent"))
+	diff(t, "said there", "One step left: press the button to register.", browser.JS[string](phone.Page, "part('message').textContent"))
 	phone.Picture("guest-confirms")
 	phone.register()
 	if guests := s.get("/ghost/lychgate/desk/events/" + open.ID + "/registrations"); !strings.Contains(guests, `"name":"Jane Gate"`) {
@@ -161,7 +161,7 @@ func TestGuestsRegister(t *testing.T) {
 	phone.Must(phone.Navigate(link))
 	diff(t, "the link again, where they are signed in", []string{"registered", "/open/"}, []string{phone.state(), browser.JS[string](phone.Page, "location.pathname")})
 	again := s.visitor(link)
-	diff(t, "the link again, elsewhere", []string{"login_required_free", "/open/", "This link was already used, or has expired. Ask for a new one."},
+	diff(t, "the link again, elsewhere", []string{"login_required_free", "/open/", "This link has already been used or has expired. Ask for a new one."},
 		[]string{again.state(), browser.JS[string](again.Page, "location.pathname"), browser.JS[string](again.Page, "part('message').textContent")})
 
 	// Somebody else's link, pasted where jane is signed in.

@@ -175,7 +175,7 @@ func TestElementsOfMailPages(t *testing.T) {
 			press()
 			check("stopped", words.NoMoreDone)
 			p = open(s.link("cancel", "jane"))
-			check("ask", words.CancelAsk)
+			check("ask", messaging.LabelsOf(c.language).Ask)
 			press()
 			check("done", words.CancelDone)
 			later := newMailStage(t)

@@ -47,7 +47,7 @@ type response struct {
 }
 
 var english = map[string]any{
-	"register": "Register", "cancel": "Cancel registration", "email": "Email address", "name": "Name", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options", "keep": "Stay registered", "another": "Use another address",
+	"register": "Register", "cancel": "Cancel registration", "ask": "Cancel your registration?", "email": "Email address", "name": "Name", "sign_in": "Sign in", "sent": "Sent to *.", "places": "Places left: *", "plans": "See membership options", "keep": "Stay registered", "another": "Use another address",
 	"news": "Also send me the newsletter", "moved": "Moved from: *",
 }
 

@@ -43,15 +43,15 @@ func TestMessagesAsReadersSeeThem(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"Sie können sich für diese Veranstaltung anmelden.", "Anmelden",
-		"Melden Sie sich mit Ihrer E-Mail-Adresse an.", "E-Mail-Adresse", "Anmelden",
-		"Diese Veranstaltung ist für zahlende Mitglieder. Loggen Sie sich ein, um sich anzumelden.", "E-Mail-Adresse", "Einloggen",
-		"Diese Veranstaltung ist für zahlende Mitglieder. Wechseln Sie zu einer bezahlten Mitgliedschaft, um sich anzumelden.", "Mitgliedschaften ansehen",
+		"Du kannst dich für diese Veranstaltung anmelden.", "Anmelden",
+		"Melde dich mit deiner E-Mail-Adresse an.", "E-Mail-Adresse", "Anmelden",
+		"Diese Veranstaltung ist für zahlende Mitglieder. Logge dich ein, um dich anzumelden.", "E-Mail-Adresse", "Einloggen",
+		"Diese Veranstaltung ist für zahlende Mitglieder. Wechsle zu einer bezahlten Mitgliedschaft, um dich anzumelden.", "Mitgliedschaften ansehen",
 		"See you <there>", "Anmeldung stornieren",
 		"After the deadline", "Come to the next one.",
 		"All places are taken", "Alle Plätze sind vergeben. Come to the next one.",
 		"The event is cancelled", "Come to the next one.",
-		"Was registered, and the event is cancelled", "Sie waren angemeldet. Come to the next one.",
+		"Was registered, and the event is cancelled", "Du warst angemeldet. Come to the next one.",
 		"Diese Veranstaltung ist vorbei.",
 	}, got); diff != "" {
 		t.Errorf("what readers see (-want +got):\n%s", diff)
@@ -220,8 +220,8 @@ func TestTextsOfMails(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]string{
-		"confirmation": "Sie sind angemeldet.", "reminder": "Bring a <friend>.", "moved": "Sorry!", "cancelled": "Diese Veranstaltung ist abgesagt.",
-		"place": "Ein Platz ist frei geworden, und Sie sind jetzt angemeldet.", "invitation": "Ein Platz ist frei geworden. Er ist bis … für Sie reserviert. Hurry.",
+		"confirmation": "Du bist angemeldet.", "reminder": "Bring a <friend>.", "moved": "Sorry!", "cancelled": "Diese Veranstaltung ist abgesagt.",
+		"place": "Ein Platz ist frei geworden, und du bist jetzt angemeldet.", "invitation": "Ein Platz ist frei geworden. Er ist bis … für dich reserviert. Hurry.",
 	}, seen); diff != "" {
 		t.Errorf("what readers see (-want +got):\n%s", diff)
 	}

@@ -38,7 +38,7 @@ func TestAnswersInALanguage(t *testing.T) {
 		Labels  *struct{ Register string }
 	}
 	register := func(text string) *struct{ Register string } { return &struct{ Register string }{text} }
-	const german = "Melden Sie sich mit Ihrer E-Mail-Adresse an."
+	const german = "Melde dich mit deiner E-Mail-Adresse an."
 	const english = "Register with your email address."
 	for _, c := range []struct {
 		query, accepted string

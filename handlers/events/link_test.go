@@ -87,7 +87,7 @@ func TestMailsToGuests(t *testing.T) {
 
 // A guest is asked for their name where the theme says so, and the platform gets it with the email.
 func TestGuestsSayTheirName(t *testing.T) {
-	const isJSON, noName = "application/json", `{"message":"Write your name.","reason":"invalid_name"}`
+	const isJSON, noName = "application/json", `{"message":"Enter your name.","reason":"invalid_name"}`
 	asked := func(question string) string {
 		if question == "" {
 			return guestTold

@@ -149,7 +149,7 @@ func (h *Registration) mailPage(ctx context.Context, r *http.Request, site Regis
 	case found.RegisteredAt.IsZero():
 		shown.Message = words.CancelDone
 	case name == mails.CancelPage:
-		shown.Message, shown.Press = words.CancelAsk, labels.Cancel
+		shown.Message, shown.Press = labels.Ask, labels.Cancel
 	case r.Method == http.MethodPost:
 		shown.Message = words.NoMoreDone
 	default:

@@ -25,17 +25,17 @@ func TestLinksOfMails(t *testing.T) {
 		return "/events/" + event + "/" + page + "?token=" + registration.MailToken([]byte(key), event, member)
 	}
 	cancel, stop := link("cancel", "a key", id, "jane"), link("mails", "a key", id, "john")
-	over := "This link is not valid any more."
+	over := "This link is no longer valid."
 	for _, step := range []struct {
 		name, method, target string
 		want                 told // the texts of the page
 	}{
-		{"looks", "GET", cancel, told{200, api.Done, "The party | Möchten Sie Ihre Anmeldung stornieren? | Anmeldung stornieren"}},
+		{"looks", "GET", cancel, told{200, api.Done, "The party | Möchtest du deine Anmeldung stornieren? | Anmeldung stornieren"}},
 		{"a scanner looks", "HEAD", cancel, told{200, api.Done, ""}},
-		{"presses", "POST", cancel, told{200, api.Done, "The party | Ihre Anmeldung ist storniert."}},
-		{"presses again", "POST", cancel, told{200, api.Done, "The party | Ihre Anmeldung ist storniert."}},
+		{"presses", "POST", cancel, told{200, api.Done, "The party | Deine Anmeldung ist storniert."}},
+		{"presses again", "POST", cancel, told{200, api.Done, "The party | Deine Anmeldung ist storniert."}},
 		{"looks at mails", "GET", stop, told{200, api.Done, "The party | No more emails about this event"}},
-		{"stops mails", "POST", stop, told{200, api.Done, "The party | You receive no more emails about this event. Your registration stays."}},
+		{"stops mails", "POST", stop, told{200, api.Done, "The party | You will receive no more emails about this event. You are still registered."}},
 		{"another key", "POST", link("cancel", "another", id, "john"), told{404, api.NotFound, over}},
 		{"another member's token", "POST", strings.Replace(link("cancel", "a key", id, "jane"), "token=jane", "token=john", 1), told{404, api.NotFound, over}},
 		{"another event", "POST", link("cancel", "a key", strings.Repeat("b", 26), "john"), told{404, api.NotFound, over}},

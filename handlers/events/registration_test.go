@@ -263,7 +263,7 @@ func TestReadersLearnTheDeadline(t *testing.T) {
 	for _, test := range []struct{ name, values, query, cookie, staff, want string }{
 		{"a member", timed, "", "session=jane", "", "You can register for this event. Registration is open until Wednesday, April 30, 2031 at 12:00 PM (Europe/Berlin)."},
 		{"with the text of staff", timed, "", "session=jane", "Come in.", "Come in."},
-		{"a guest, in German", timed, "?lang=de", "", "", "Melden Sie sich mit Ihrer E-Mail-Adresse an. Die Anmeldung ist bis Mittwoch, 30. April 2031 um 12:00 (Europe/Berlin) möglich."},
+		{"a guest, in German", timed, "?lang=de", "", "", "Melde dich mit deiner E-Mail-Adresse an. Die Anmeldung ist bis Mittwoch, 30. April 2031 um 12:00 (Europe/Berlin) möglich."},
 		{
 			"on a British page, by the end of a day", `"registration_deadline":"2031-04-30"`, "?lang=en-GB", "session=jane", "",
 			"You can register for this event. Registration is open until Wednesday, 30 April 2031.",

@@ -49,7 +49,7 @@ func (shown *registrationJSON) addWaiting(language string, site RegistrationSite
 		shown.Labels.Register = register
 		shown.Labels.Sent, shown.Labels.SentToMember = words.Sent(shown.Labels.Sent), words.Sent(shown.Labels.SentToMember)
 		if !w.Since.IsZero() {
-			shown.Labels.Cancel, shown.Labels.Keep = words.Leave, words.Stay
+			shown.Labels.Cancel, shown.Labels.Ask, shown.Labels.Keep = words.Leave, words.Ask, words.Stay
 		}
 	}
 }

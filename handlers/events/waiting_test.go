@@ -26,7 +26,7 @@ func TestReadersWait(t *testing.T) {
 		var parts []string
 		for _, part := range []string{
 			`"state":"registered"`, `"state":"registration_closed"`, `"state":"can_register"`, `"state":"login_required_free"`, `"since":null`, `"ahead":0`, `"ahead":1`,
-			"You are on the waiting list. Ahead of you: 0", "You are on the waiting list. Ahead of you: 1", "If a place becomes free, you get an email.",
+			"You are on the waiting list. Ahead of you: 0", "You are on the waiting list. Ahead of you: 1", "If a place becomes free, you will get an email.",
 		} {
 			if strings.Contains(body, part) {
 				parts = append(parts, part)
@@ -34,8 +34,8 @@ func TestReadersWait(t *testing.T) {
 		}
 		return strings.Join(parts, " ")
 	}
-	first := `"state":"registration_closed" "ahead":0 You are on the waiting list. Ahead of you: 0 If a place becomes free, you get an email.`
-	second := `"state":"registration_closed" "ahead":1 You are on the waiting list. Ahead of you: 1 If a place becomes free, you get an email.`
+	first := `"state":"registration_closed" "ahead":0 You are on the waiting list. Ahead of you: 0 If a place becomes free, you will get an email.`
+	second := `"state":"registration_closed" "ahead":1 You are on the waiting list. Ahead of you: 1 If a place becomes free, you will get an email.`
 	for _, step := range []struct {
 		name, method, cookie, body string
 		want                       brief
@@ -110,7 +110,7 @@ func TestReadersLearnHowToJoin(t *testing.T) {
 			if err := json.Unmarshal([]byte(r.Body), &got); err != nil {
 				t.Fatalf("json.Unmarshal of %s: %v", r.Body, err)
 			}
-			test.want.Register, test.want.Sent = "Join the waiting list", "We have sent an email to *. Open its link to join the waiting list."
+			test.want.Register, test.want.Sent = "Join the waiting list", "We have sent an email to *. Open the link in it to join the waiting list."
 			is := how{got.State, got.AskName, got.Labels.Register, got.Labels.Cancel, got.Labels.Keep, got.Labels.Sent, got.Waiting["join_as"]}
 			if diff := cmp.Diff(test.want, is); diff != "" {
 				t.Errorf("want -, got +: %s", diff)

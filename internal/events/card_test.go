@@ -26,13 +26,13 @@ func TestCardSaysWhatTheEventIs(t *testing.T) {
 		change func(*Event, *sitePage)
 		want   string
 	}{
-		"an event to register for": {func(*Event, *sitePage) {}, when + where + `<p dir="auto" lang="de">` + link("Sie können sich für diese Veranstaltung anmelden.")},
+		"an event to register for": {func(*Event, *sitePage) {}, when + where + `<p dir="auto" lang="de">` + link("Du kannst dich für diese Veranstaltung anmelden.")},
 		"with a deadline": {
 			func(e *Event, of *sitePage) {
 				e.Values = map[string]any{"event_date": "2031-05-01", "access": "free", "registration_deadline": "2031-04-30", "deadline_time_end": "12:00", "event_time_zone": "Europe/Berlin"}
 			},
 			when + "<p dir=\"auto\" lang=\"de\">Die Anmeldung ist bis Mittwoch, 30. April 2031 um 12:00 (Europe/Berlin) möglich.</p>\n" +
-				`<p dir="auto" lang="de">` + link("Sie können sich für diese Veranstaltung anmelden."),
+				`<p dir="auto" lang="de">` + link("Du kannst dich für diese Veranstaltung anmelden."),
 		},
 		"with the text of staff":        {func(_ *Event, of *sitePage) { of.register = "Come\n& see." }, when + where + `<p dir="auto">` + link("Come &amp; see.")},
 		"of a site without an address":  {func(_ *Event, of *sitePage) { of.publication.URL = "" }, when + where},

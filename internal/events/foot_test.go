@@ -29,7 +29,7 @@ func TestFootHasTheEventAsText(t *testing.T) {
 		page   sitePage
 		want   []string
 	}{
-		"an event to register for": {full, Published, open, []string{when, where, `<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`}},
+		"an event to register for": {full, Published, open, []string{when, where, `<p dir="auto" lang="de">Aktiviere JavaScript, um dich anzumelden.</p>`}},
 		"with the text of staff": {
 			full, Published,
 			sitePage{script: "/event.js", language: "de", register: "Write <to> us,\n& come.", takesRegistrations: true},
@@ -43,7 +43,7 @@ func TestFootHasTheEventAsText(t *testing.T) {
 			sitePage{script: "/event.js", language: "de", takesRegistrations: true, now: now.AddDate(0, 0, -1)},
 			[]string{
 				`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031</p>`, `<p dir="auto" lang="de">Die Anmeldung ist bis Dienstag, 29. April 2031 möglich.</p>`,
-				`<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`,
+				`<p dir="auto" lang="de">Aktiviere JavaScript, um dich anzumelden.</p>`,
 			},
 		},
 		"before the deadline, with the text of staff": {
@@ -60,7 +60,7 @@ func TestFootHasTheEventAsText(t *testing.T) {
 			[]string{
 				`<p dir="auto" lang="de">Montag, 1. Dezember 2031 um 19:00 (UTC)</p>`,
 				`<p dir="auto"><a href=https://meet.example.com/?a&#61;b&amp;c&#61;&#96;d&#39;>https://meet.example.com/?a=b&amp;c=` + "`" + `d&#39;</a></p>`,
-				`<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>`,
+				`<p dir="auto" lang="de">Aktiviere JavaScript, um dich anzumelden.</p>`,
 			},
 		},
 		"with markup": {
@@ -128,7 +128,7 @@ func TestFootOfAPost(t *testing.T) {
 	e := r.published(values)
 	foot := func(text string) string { return footStart + "\n<noscript>\n" + text + "</noscript>\n" + footEnd }
 	english := foot(`<p dir="auto" lang="en">Thursday, May 1, 2031, 7:00 – 9:00 PM (Europe/Berlin)</p>` + "\n" + `<p dir="auto" lang="en">Turn on JavaScript to register.</p>` + "\n")
-	german := foot(`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031, 19:00–21:00 Uhr (Europe/Berlin)</p>` + "\n" + `<p dir="auto" lang="de">Aktivieren Sie JavaScript, um sich anzumelden.</p>` + "\n")
+	german := foot(`<p dir="auto" lang="de">Donnerstag, 1. Mai 2031, 19:00–21:00 Uhr (Europe/Berlin)</p>` + "\n" + `<p dir="auto" lang="de">Aktiviere JavaScript, um dich anzumelden.</p>` + "\n")
 	has := func(what, foot string) {
 		t.Helper()
 		p := h.EventsPostsInOrder()[0]

@@ -15,13 +15,13 @@
 		da: 'Intet svar endnu. Prøver igen…|Føj til kalender|Deltag online|Arrangementet er aflyst.',
 		de: 'Noch keine Antwort. Neuer Versuch …|In den Kalender|Online teilnehmen|Diese Veranstaltung ist abgesagt.',
 		en: 'No response yet. Trying again…|Add to calendar|Join online|This event is cancelled.',
-		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Participar en línea|Este evento está cancelado.',
+		es: 'Aún sin respuesta. Reintentando…|Añadir al calendario|Participar en línea|Este evento se ha cancelado.',
 		fi: 'Ei vielä vastausta. Yritetään uudelleen…|Lisää kalenteriin|Osallistu verkossa|Tapahtuma on peruttu.',
 		fr: 'Pas encore de réponse. Nouvel essai…|Ajouter au calendrier|Participer en ligne|Cet événement est annulé.',
 		he: 'אין תשובה עדיין. מנסים שוב…|הוספה ליומן|הצטרפות מקוונת|האירוע בוטל.',
 		it: 'Ancora nessuna risposta. Nuovo tentativo…|Aggiungi al calendario|Partecipa online|Questo evento è annullato.',
 		ja: 'まだ応答がありません。再試行しています…|カレンダーに追加|オンラインで参加|このイベントは中止になりました。',
-		ko: '아직 응답이 없습니다. 다시 시도하는 중…|캘린더에 추가|온라인으로 참여|이 행사는 취소되었습니다.',
+		ko: '아직 응답이 없어요. 다시 시도하는 중…|캘린더에 추가|온라인으로 참가|이 행사는 취소되었어요.',
 		nb: 'Ikke noe svar ennå. Prøver igjen…|Legg til i kalender|Delta på nett|Arrangementet er avlyst.',
 		nl: 'Nog geen antwoord. Nieuwe poging…|Toevoegen aan agenda|Online deelnemen|Dit evenement is geannuleerd.',
 		pl: 'Brak odpowiedzi. Próbujemy ponownie…|Dodaj do kalendarza|Dołącz online|To wydarzenie jest odwołane.',
@@ -29,7 +29,7 @@
 		ru: 'Пока нет ответа. Пробуем ещё раз…|Добавить в календарь|Участвовать онлайн|Мероприятие отменено.',
 		sv: 'Inget svar än. Försöker igen…|Lägg till i kalendern|Delta online|Evenemanget är inställt.',
 		tr: 'Henüz yanıt yok. Yeniden deneniyor…|Takvime ekle|Çevrim içi katıl|Bu etkinlik iptal edildi.',
-		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Приєднатися онлайн|Захід скасовано.',
+		uk: 'Відповіді ще немає. Пробуємо знову…|Додати до календаря|Приєднатися онлайн|Подію скасовано.',
 		zh: '尚无响应，正在重试…|添加到日历|在线参加|此活动已取消。',
 	};
 	phrases.no = phrases.nb;
@@ -451,7 +451,7 @@ form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }
 		// Asks a reader who wants to cancel once more.
 		#leave(isLeaving) {
 			this.#isLeaving = isLeaving;
-			this.#note = isLeaving ? this.#told.labels.cancel + '?' : '';
+			this.#note = isLeaving ? this.#told.labels.ask : '';
 			this.#tell();
 			this.#controls.querySelector(isLeaving ? '[part~=keep]' : '[part~=cancel]').focus();
 		}

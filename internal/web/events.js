@@ -21,7 +21,7 @@
 		he: 'אין אירועים קרובים.|הצגת עוד|בוטל',
 		it: 'Nessun evento in programma.|Mostra altri|Annullato',
 		ja: '今後のイベントはありません。|もっと見る|中止',
-		ko: '예정된 행사가 없습니다.|더 보기|취소됨',
+		ko: '예정된 행사가 없어요.|더 보기|취소됨',
 		nb: 'Ingen kommende arrangementer.|Vis flere|Avlyst',
 		nl: 'Geen komende evenementen.|Meer tonen|Geannuleerd',
 		pl: 'Brak nadchodzących wydarzeń.|Pokaż więcej|Odwołane',

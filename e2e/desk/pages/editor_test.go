@@ -263,7 +263,7 @@ func TestMessageIsSeenWhileTyped(t *testing.T) {
 	v.Keys("[name=registered]", "See you <b>there</b>")
 	v.Keys("[name=registration_closed]", "Next time!")
 	diff(t, "registered", []string{"See you <b>there</b>"}, seen("registered"))
-	diff(t, "closed", []string{"Next time!", "Alle Plätze sind vergeben. Next time!", "Next time!", "Sie waren angemeldet. Next time!"}, seen("registration_closed"))
+	diff(t, "closed", []string{"Next time!", "Alle Plätze sind vergeben. Next time!", "Next time!", "Du warst angemeldet. Next time!"}, seen("registration_closed"))
 	v.Do("$('[name=registered]').value = ' '; $('[name=registered]').dispatchEvent(new Event('input', {bubbles: true}))")
 	diff(t, "without a text", without, seen("registered"))
 }

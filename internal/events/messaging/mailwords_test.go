@@ -23,7 +23,7 @@ func checkWords(t *testing.T, language string, english, in reflect.Value) {
 	seen := make(map[string]string)
 	for field, word := range in.Fields() {
 		text, inEnglish := word.String(), english.FieldByIndex(field.Index).String()
-		if text == "" || strings.Join(strings.Fields(text), " ") != text || len(text) > 300 {
+		if text == "" || strings.TrimSpace(text) != text || strings.Contains(text, "  ") || len(text) > 300 {
 			t.Errorf("%s of %s is %q, want text of 300 bytes at most without stray spaces", field.Name, language, text)
 		}
 		if got, want := strings.Count(text, "*"), strings.Count(inEnglish, "*"); got != want {

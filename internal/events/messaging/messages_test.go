@@ -50,7 +50,7 @@ func TestMessagesFitStateAndReason(t *testing.T) {
 		reason   Reason
 		want     string
 	}{
-		{"de", CanRegister, "", "Sie können sich für diese Veranstaltung anmelden."},
+		{"de", CanRegister, "", "Du kannst dich für diese Veranstaltung anmelden."},
 		{"de", LoginRequiredFree, "", phrasesOf["de"].loginRequiredFree},
 		{"de", LoginRequiredPaid, "", phrasesOf["de"].loginRequiredPaid},
 		{"de", UpgradeRequired, "", phrasesOf["de"].upgradeRequired},

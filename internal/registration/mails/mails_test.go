@@ -500,10 +500,10 @@ func TestWhatAMailSays(t *testing.T) {
 		"From": `"The Daily" <events@example.com>`, "To": `"Jane" <jane1@example.com>`, "Subject": "You are registered: A <b>& “B”*", "Bcc": "",
 		"Auto-Submitted": "auto-generated", "Content-Language": "en",
 		"text/plain": "The Daily\n\nA <b>& “B”*\n\nYou are registered.\n\nWhen: Saturday, May 1, 2088 at 7:00 PM (UTC)\nWhere: Pier Bcc: x@example.com\n\n" +
-			"Join online: https://example.com/room?a=1&b=2\n\nView event: https://news.example.com/party/\n\nYou cannot come? Then please cancel.\n" +
-			"Cancel registration: " + cancel + "\n\n-- \nYou receive this email because you are registered for this event.\nhttps://news.example.com/\n",
+			"Join online: https://example.com/room?a=1&b=2\n\nView event: https://news.example.com/party/\n\nCan’t make it? Please cancel.\n" +
+			"Cancel registration: " + cancel + "\n\n-- \nYou are receiving this email because you are registered for this event.\nhttps://news.example.com/\n",
 		"text/html": "The Daily | You are registered. | A <b>& “B”* | When | Saturday, May 1, 2088 at 7:00 PM (UTC) | Where | Pier Bcc: x@example.com | Join online | View event | " +
-			"You cannot come? Then please cancel. | Cancel registration | You receive this email because you are registered for this event.",
+			"Can’t make it? Please cancel. | Cancel registration | You are receiving this email because you are registered for this event.",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the mail, want -, got +: %s", diff)

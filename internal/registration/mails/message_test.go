@@ -172,11 +172,11 @@ func TestWhatAMessageSays(t *testing.T) {
 		"To": `"Jane" <jane1@example.com>`, "Subject": "A <b> = ?utf-8?q?x?= “B”", "Bcc": "",
 		"List-Unsubscribe": "<" + page + "/mails" + token + ">", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
 		"text/plain": "The Daily\n\nHello <script>alert(1)</script>\nsee (https://example.com/a?b=1&c=2).\n\n{{.Publication}} javascript:alert(1)\n.\nBcc: x@example.com\n\n" +
-			"A <b>& party\n\nWhen: Saturday, May 1, 2088 at 7:00 PM (UTC)\n\nView event: https://news.example.com/party/\n\nYou cannot come? Then please cancel.\n" +
-			"Cancel registration: " + page + "/cancel" + token + "\n\n-- \nYou receive this email because you are registered for this event.\n" +
+			"A <b>& party\n\nWhen: Saturday, May 1, 2088 at 7:00 PM (UTC)\n\nView event: https://news.example.com/party/\n\nCan’t make it? Please cancel.\n" +
+			"Cancel registration: " + page + "/cancel" + token + "\n\n-- \nYou are receiving this email because you are registered for this event.\n" +
 			"No more emails about this event: " + page + "/mails" + token + "\nhttps://news.example.com/\n",
 		"text/html": "The Daily | Hello <script>alert(1)</script> | see ( | https://example.com/a?b=1&c=2 | ). | {{.Publication}} javascript:alert(1) | . | Bcc: x@example.com | A <b>& party | When | " +
-			"Saturday, May 1, 2088 at 7:00 PM (UTC) | View event | You cannot come? Then please cancel. | Cancel registration | You receive this email because you are registered for this event. | No more emails about this event",
+			"Saturday, May 1, 2088 at 7:00 PM (UTC) | View event | Can’t make it? Please cancel. | Cancel registration | You are receiving this email because you are registered for this event. | No more emails about this event",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the mail, want -, got +: %s", diff)

@@ -23,8 +23,8 @@ func TestTextsOfStaff(t *testing.T) {
 		{Reminder, "You are registered.", own},
 		{Moved, "The date or place of this event has changed.", own},
 		{Cancelled, "This event is cancelled.", own},
-		{Place, "A place became free, and you are registered now.", own},
-		{Invitation, "A place became free. It is kept for you until tomorrow.", "A place became free. It is kept for you until tomorrow.\n\n" + own},
+		{Place, "A place has become free, and you are now registered.", own},
+		{Invitation, "A place has become free. It is kept for you until tomorrow.", "A place has become free. It is kept for you until tomorrow.\n\n" + own},
 	} {
 		l := letter{Kind: test.kind, Language: "en", Event: events.Mailed{Name: "Party", Where: "The Pier"}, Until: "tomorrow"}
 		m := l.message()
