@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lychgate/caddy-lychgate/internal/events"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
 	"github.com/lychgate/caddy-lychgate/internal/lib/clip"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/lib/errcode"
@@ -160,6 +161,9 @@ func (s *Service) Send(ctx context.Context, site, event, key, by string, d Draft
 		err = s.addCounts(ctx, site, event, &m)
 	} else {
 		m.Pending = m.Recipients
+	}
+	if isNew && err == nil {
+		audit.Note(ctx, site, "message", event+"/"+m.ID, "sent")
 	}
 	return m, isNew && err == nil, database.Wrap("sending a message", err)
 }
