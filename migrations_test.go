@@ -16,6 +16,7 @@ import (
 
 	"github.com/lychgate/caddy-lychgate/internal/contacts"
 	"github.com/lychgate/caddy-lychgate/internal/curation"
+	"github.com/lychgate/caddy-lychgate/internal/edge"
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/history"
 	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
@@ -63,7 +64,7 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 		}
 		folders = append(folders, found...)
 	}
-	if len(folders) != len(schemas) {
+	if len(folders) != len(schemas) || len(folders) != len(edge.Schemas()) {
 		t.Fatalf("got folders of migrations %v, want those of the %d schemas", folders, len(schemas))
 	}
 	released := lastRelease(t)

@@ -22,14 +22,14 @@ names, whether or not Caddy runs. Nothing needs a reload: a change of a site is 
 within two seconds, and all else at once.
 
 secret seals the keys in the store anew, when the configuration's secret changed.
-backup copies the store.
+backup copies the store, and downgrade takes it back for an older Lychgate.
 
 doctor checks what the configuration needs of the world, and says what to fix.
 
 manifest, inbox-button and version need no configuration.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
-			group(cmd, siteCommand(), themeCommand(), integrationCommand(), membersCommand(), secretCommand(), backupCommand(), doctorCommand(), manifestCommand(), buttonCommand(), versionCommand())
+			group(cmd, siteCommand(), themeCommand(), integrationCommand(), membersCommand(), secretCommand(), backupCommand(), downgradeCommand(), doctorCommand(), manifestCommand(), buttonCommand(), versionCommand())
 			cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nFull documentation is available at:\n" + documentation + "\n")
 		},
 	})

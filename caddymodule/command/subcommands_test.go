@@ -49,7 +49,7 @@ names, whether or not Caddy runs. Nothing needs a reload: a change of a site is 
 within two seconds, and all else at once.
 
 secret seals the keys in the store anew, when the configuration's secret changed.
-backup copies the store.
+backup copies the store, and downgrade takes it back for an older Lychgate.
 
 doctor checks what the configuration needs of the world, and says what to fix.
 
@@ -62,6 +62,7 @@ Usage:
 Available Commands:
   backup       Copies the store to a file, while Caddy runs or not
   doctor       Checks what a configuration needs of the world, and says what to fix
+  downgrade    Takes tables of the store back for an older Lychgate
   inbox-button Prints the script tag of the inbox button, and the script itself
   integration  Manages the keys of the members API
   manifest     Works on the manifest of a theme

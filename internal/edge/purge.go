@@ -12,6 +12,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/curation"
 	"github.com/lychgate/caddy-lychgate/internal/events"
 	"github.com/lychgate/caddy-lychgate/internal/history"
+	"github.com/lychgate/caddy-lychgate/internal/lib/audit"
 	"github.com/lychgate/caddy-lychgate/internal/lib/database"
 	"github.com/lychgate/caddy-lychgate/internal/sites"
 	"github.com/lychgate/caddy-lychgate/internal/themes"
@@ -33,6 +34,11 @@ const (
 
 // purged are the tables of sites besides those of members.
 var purged = []database.Schema{contacts.Schema, themes.Schema, curation.Schema, events.Schema, history.Schema, work.Schema}
+
+// Schemas are those of all tables of a store.
+func Schemas() []database.Schema {
+	return append(slices.Clip(purged), memberstore.Schema, sites.Schema, audit.Schema)
+}
 
 // purger deletes what is kept of removed sites.
 type purger struct {

@@ -83,9 +83,28 @@ func (s Schema) isMigrated(ctx context.Context, db *DB) (bool, error) {
 		return false, err
 	}
 	if !v.IsUsable() {
-		return false, fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", s.Name, v.Has, v.Known)
+		return false, fmt.Errorf("the store is of a newer Lychgate: %s has version %d, and this one knows %d; run the newer one, or stop all and run its command: caddy lychgate downgrade %s=%d", s.Name, v.Has, v.Known, s.Name, v.Known)
 	}
 	return v.Has >= v.Known, nil
+}
+
+// Down takes the tables back to a version, 1 or more, with what newer versions keep in them. Nothing else may use them meanwhile.
+// It returns the version before. Errors: a version that the tables are not above, tables that are newer than the Schema.
+func (s Schema) Down(ctx context.Context, db *DB, version int64) (from int64, err error) {
+	v, err := s.Version(ctx, db)
+	switch {
+	case err != nil:
+		return 0, err
+	case v.Has > v.Known:
+		return 0, fmt.Errorf("the tables of %s have version %d, and this Lychgate knows %d: run the one that knows it", s.Name, v.Has, v.Known)
+	case version < 1 || version >= v.Has:
+		return 0, fmt.Errorf("the tables of %s have version %d, so write one from 1 to %d", s.Name, v.Has, v.Has-1)
+	}
+	provider, err := s.provider(db)
+	if err == nil {
+		_, err = provider.DownTo(ctx, version)
+	}
+	return v.Has, Wrap("taking the tables of "+s.Name+" back", err)
 }
 
 // compatible is the table of the lowest versions that may still be used. A migration after

@@ -28,7 +28,7 @@ func TestMigrateBesideNewerTables(t *testing.T) {
 		return list
 	}
 	refused := func(has, knows int) string {
-		return fmt.Sprintf("the store is of a newer Lychgate: things has version %d, and this one knows %d; run the newer one, or take the store back as the page on deployment says", has, knows)
+		return fmt.Sprintf("the store is of a newer Lychgate: things has version %d, and this one knows %d; run the newer one, or stop all and run its command: caddy lychgate downgrade things=%d", has, knows, knows)
 	}
 	dbtest.Each(t, func(t *testing.T, db *database.DB) {
 		for _, step := range []struct {
