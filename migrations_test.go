@@ -42,6 +42,7 @@ var besideLastRelease = map[string]string{
 	"events/migrations/00010_waiting.sql":           "a table that the last release does not have",
 	"events/migrations/00011_messages.sql":          "a table that the last release does not have",
 	"events/migrations/00012_mail_settings.sql":     "the default of the column, which the last release neither reads nor writes",
+	"events/migrations/00013_waiting_paid.sql":      "a column of a table that the last release does not have",
 	"memberstore/migrations/00009_unregistered.sql": "an index",
 	"memberstore/migrations/00010_placeholder.sql":  "TestCreatedWhileAway in members/outbox, whose creates have no placeholder",
 	"memberstore/migrations/00011_conditions.sql":   "TestConditionOfAnAppliedWrite in members/outbox",

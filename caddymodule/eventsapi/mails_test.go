@@ -79,15 +79,17 @@ type mailWalk struct {
 	*edgetest.Homepage
 	smtp       *smtptest.Server
 	ghost      string // its address
+	store      string
 	id, path   string // of the event and of its registration
 	values     map[string]any
 	jane, john string // their cookies
 }
 
-func newMailWalk(t *testing.T) *mailWalk {
+// newMailWalk starts an edge with what also makes of its Caddyfile.
+func newMailWalk(t *testing.T, also func(caddyfile string) string) *mailWalk {
 	ghost, key := ghosttest.Real(t)
-	w := &mailWalk{smtp: smtptest.Start(t, smtptest.Options{}), ghost: strings.TrimSuffix(ghost, "/")}
-	w.Homepage = edgetest.NewEvents(t, edgetest.StartEdge(t, nil, withMail(edgetest.EventsConfig(edgetest.SQLiteStore(t), ghost, key, "600 1m"), w.smtp)), key)
+	w := &mailWalk{smtp: smtptest.Start(t, smtptest.Options{}), ghost: strings.TrimSuffix(ghost, "/"), store: edgetest.SQLiteStore(t)}
+	w.Homepage = edgetest.NewEvents(t, edgetest.StartEdge(t, nil, also(withMail(edgetest.EventsConfig(w.store, ghost, key, "600 1m"), w.smtp))), key)
 	w.brand("#aa0055", w.ghost+"/content/images/icon.png")
 	t.Cleanup(func() { w.brand("#FF1A75", "") })
 	w.values = map[string]any{
@@ -186,7 +188,7 @@ func inMail(file, method string) string {
 // Through Caddy and with a real Ghost, registrants are told by mail that they are registered, what has changed, and that the event is
 // cancelled. Who cancels by a mail's link makes room for the first in line, who is told.
 func TestRegistrantsAreMailed(t *testing.T) {
-	w := newMailWalk(t)
+	w := newMailWalk(t, func(caddyfile string) string { return caddyfile })
 	var site struct{ Site struct{ Title string } }
 	w.Decode(w.Ghost("GET", "/site/", ""), &site)
 	w.register(w.jane)

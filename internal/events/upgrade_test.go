@@ -56,6 +56,7 @@ func TestUpgradeOfPendingEvents(t *testing.T) {
 		add("synced", "draft", "{}", nil, 0, 0, 0)
 
 		r := newBench(t, db)
+		r.down("00013_waiting_paid.sql")
 		r.down("00012_mail_settings.sql")
 		r.down("00011_messages.sql")
 		r.down("00010_waiting.sql")

@@ -53,23 +53,26 @@ type Waiter struct {
 	Member, Email, Name string
 	Since, OfferedUntil time.Time
 	Language            string // of the page where they joined, one of messages, "" for the publication's
+	IsPaid              bool   // when they last joined
 }
 
 const (
 	countWaiting = `SELECT COUNT(*) FROM registrations_waiting WHERE site = $1 AND event = $2`
 
-	// findWaiting counts those who have no place kept for them and came before.
+	// findWaiting finds nobody who is passed over, $4 for nobody, unless a place is kept for them. It counts those who are not passed over,
+	// have no place kept for them and came before.
 	findWaiting = `SELECT since, COALESCE(offered_until, 0), (SELECT COUNT(*) FROM registrations_waiting o WHERE o.site = w.site AND o.event = w.event
-			AND o.offered_until IS NULL AND (o.since, o.member) < (w.since, w.member)) FROM registrations_waiting w WHERE site = $1 AND event = $2 AND member = $3`
+			AND o.offered_until IS NULL AND ($4 OR o.is_paid) AND (o.since, o.member) < (w.since, w.member)) FROM registrations_waiting w
+		WHERE site = $1 AND event = $2 AND member = $3 AND ($4 OR is_paid OR offered_until IS NOT NULL)`
 
-	joinWaiting = `INSERT INTO registrations_waiting (site, event, member, email, name, language, since) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (site, event, member) DO NOTHING`
+	joinWaiting  = `INSERT INTO registrations_waiting (site, event, member, email, name, language, since, is_paid) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	joinAgain    = `UPDATE registrations_waiting SET is_paid = $4 WHERE site = $1 AND event = $2 AND member = $3`
 	lastWaiting  = `SELECT COALESCE(MAX(since), 0) FROM registrations_waiting WHERE site = $1 AND event = $2`
 	leaveWaiting = `DELETE FROM registrations_waiting WHERE site = $1 AND event = $2 AND member = $3 RETURNING COALESCE(offered_until, 0)`
 
-	selectWaiters = `SELECT member, email, name, since, COALESCE(offered_until, 0), language FROM registrations_waiting`
+	selectWaiters = `SELECT member, email, name, since, COALESCE(offered_until, 0), language, is_paid FROM registrations_waiting`
 	selectWaiting = selectWaiters + ` WHERE site = $1 AND event = $2`
-	firstWaiting  = selectWaiting + ` AND offered_until IS NULL ORDER BY since, member LIMIT 1`
+	firstWaiting  = selectWaiting + ` AND offered_until IS NULL AND ($3 OR is_paid) ORDER BY since, member LIMIT 1`
 	findWaiter    = selectWaiting + ` AND member = $3`
 
 	listOffers = selectWaiting + ` AND offered_until IS NOT NULL ORDER BY since, member`
@@ -81,15 +84,15 @@ const (
 )
 
 func scanWaiter(row database.Row) (w Waiter, err error) {
-	err = row.Scan(&w.Member, &w.Email, &w.Name, database.Time(&w.Since), database.Time(&w.OfferedUntil), &w.Language)
+	err = row.Scan(&w.Member, &w.Email, &w.Name, database.Time(&w.Since), database.Time(&w.OfferedUntil), &w.Language, &w.IsPaid)
 	return w, err
 }
 
-// fill gives free places to those who wait, in their order: the place itself, or an offer of it.
+// fill gives free places to those who wait and whom the event's access admits, in their order: the place itself, or an offer of it.
 func (s *seats) fill(ctx context.Context, b *booking) error {
 	for b.of.waiting > 0 && b.of.terms.MovesUp(b.now) && (b.of.terms.Most == 0 || b.of.taken < b.of.terms.Most) {
-		next, err := scanWaiter(b.tx.QueryRowContext(ctx, firstWaiting, b.key.site, b.key.event))
-		if errors.Is(err, sql.ErrNoRows) { // the others have offers
+		next, err := scanWaiter(b.tx.QueryRowContext(ctx, firstWaiting, b.key.site, b.key.event, b.of.admitsAll()))
+		if errors.Is(err, sql.ErrNoRows) { // the others have offers, or do not pay
 			return nil
 		}
 		if err != nil {
@@ -124,8 +127,11 @@ func (of *offer) invites() bool {
 	return of.terms.Waiting == events.WaitingInvites && of.terms.Most > 0
 }
 
+// admitsAll reports whether members need not pay to register.
+func (of *offer) admitsAll() bool { return of.terms.Access != events.AccessPaid }
+
 // settle ends the offers that nobody took in time, and gives free places to those who wait. Those who have an offer from before the event
-// gave places at once have the place.
+// gave places at once have the place, if its access admits them.
 func (s *seats) settle(ctx context.Context, b *booking) error {
 	if b.of.waiting == 0 {
 		return nil
@@ -138,7 +144,7 @@ func (s *seats) settle(ctx context.Context, b *booking) error {
 		switch {
 		case !w.OfferedUntil.After(b.now):
 			err = s.quit(ctx, b, w.Member)
-		case !b.of.invites() && b.of.terms.MovesUp(b.now):
+		case !b.of.invites() && b.of.terms.MovesUp(b.now) && (b.of.admitsAll() || w.IsPaid):
 			err = s.give(ctx, b, w, s.giveTo)
 		}
 		if err != nil {
@@ -231,7 +237,7 @@ func (s *seats) quit(ctx context.Context, b *booking, member string) error {
 }
 
 // Wait registers a reader if there is a place, or else puts them on the waiting list, if the event has one and its access admits them.
-// One who waits stays where they are. Errors: those of Find, ErrManyWait.
+// One who waits stays where they are, and is noted as paying or not. Errors: those of Find, ErrManyWait.
 func (r *Readers) Wait(ctx context.Context, site, slug string, reader Reader) (Registration, error) {
 	return r.register(ctx, site, slug, reader, func(*booking) (permission, error) { return permission{true, true}, nil })
 }
@@ -241,6 +247,10 @@ func (b *booking) wait(ctx context.Context, who Reader) error {
 	if admitted, _ := StateOf(b.of.terms, b.now, who.Membership, !b.at.IsZero(), 0); admitted != messaging.CanRegister || !b.of.terms.MovesUp(b.now) {
 		return nil
 	}
+	isPaid := who.Membership == PaidMember
+	if isThere, err := exec(ctx, b.tx, joinAgain, b.key.site, b.key.event, who.Member, isPaid); isThere || err != nil {
+		return err
+	}
 	if b.of.waiting >= MaxWaiting {
 		return ErrManyWait
 	}
@@ -249,8 +259,7 @@ func (b *booking) wait(ctx context.Context, who Reader) error {
 		return database.Wrap("finding who waits last", err)
 	}
 	since := max(b.now.UnixMilli(), last+1) // behind who has joined in the same millisecond
-	isNew, err := exec(ctx, b.tx, joinWaiting, b.key.site, b.key.event, who.Member, who.Email, who.Name, who.Language, since)
-	if !isNew || err != nil {
+	if _, err := exec(ctx, b.tx, joinWaiting, b.key.site, b.key.event, who.Member, who.Email, who.Name, who.Language, since, isPaid); err != nil {
 		return err
 	}
 	b.of.waiting++
@@ -262,12 +271,13 @@ func (r *Readers) Leave(ctx context.Context, site, slug string, reader Reader) (
 	return r.change(ctx, site, slug, reader, func(b *booking, _ messaging.State) error { return r.quit(ctx, b, reader.Member) })
 }
 
-// waiting is how a member waits, nil if there is no list, and they are on none.
+// waiting is how a member waits, nil if there is no list, and they are on none. One who is passed over, since they do not pay or have not
+// said so, does not wait.
 func (r *Readers) waiting(ctx context.Context, key placeKey, of offer) (*Waiting, error) {
 	w := &Waiting{Ahead: of.waiting}
 	if of.waiting > 0 && key.member != "" {
 		err := r.feed.Read(ctx, func(ctx context.Context) error {
-			return r.db.Read.QueryRowContext(ctx, findWaiting, key.site, of.event, key.member).Scan(database.Time(&w.Since), database.Time(&w.OfferedUntil), &w.Ahead)
+			return r.db.Read.QueryRowContext(ctx, findWaiting, key.site, of.event, key.member, of.admitsAll()).Scan(database.Time(&w.Since), database.Time(&w.OfferedUntil), &w.Ahead)
 		})
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return nil, database.Wrap("finding who waits", err)

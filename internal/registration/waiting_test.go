@@ -232,7 +232,7 @@ func TestWhoCannotWait(t *testing.T) {
 			want[Registration](t)(e.Register(t.Context(), "daily", "party", reader(1)))
 			if err := db.InTx(t.Context(), func(tx *sql.Tx) (err error) {
 				for n := 0; n < test.rows && err == nil; n++ {
-					_, err = tx.ExecContext(t.Context(), joinWaiting, "daily", party, fmt.Sprint("m", n), "", "", "", n)
+					_, err = tx.ExecContext(t.Context(), joinWaiting, "daily", party, fmt.Sprint("m", n), "", "", "", n, false)
 				}
 				return err
 			}); err != nil {

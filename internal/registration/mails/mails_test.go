@@ -292,27 +292,29 @@ func TestRemindersOfTheSite(t *testing.T) {
 		"told a moment ago":     {later: events.MailSettings{Hour: true}, told: true, day: reminder},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, dbtest.SQLite(t), 30*time.Hour, nil)
-			b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.first}))
-			b.register(1)
-			b.pass(0)
-			b.got()
-			b.pass(ChangeDelay)
-			b.pass(6 * time.Hour)
-			b.want("a day before", test.day...)
-			b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.later}))
-			b.pass(22 * time.Hour)
-			if test.told {
-				b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
-				b.must(b.db.InTx(t.Context(), func(tx *sql.Tx) error {
-					return b.queue.PlanIn(t.Context(), tx, "daily", planKind, party, b.told.Now())
-				}))
+			dbtest.Each(t, func(t *testing.T, db *database.DB) {
+				b := newBench(t, db, 30*time.Hour, nil)
+				b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.first}))
+				b.register(1)
 				b.pass(0)
-				b.want("moved", "jane1@example.com: Changed: Party")
-			}
-			b.pass(time.Hour)
-			b.pass(time.Minute)
-			b.want("an hour before", test.hour...)
+				b.got()
+				b.pass(ChangeDelay)
+				b.pass(6 * time.Hour)
+				b.want("a day before", test.day...)
+				b.must(b.store.SaveSettings(t.Context(), "daily", events.Settings{Mails: test.later}))
+				b.pass(22 * time.Hour)
+				if test.told {
+					b.edit(func(e *events.Event) { e.Values["location"] = "The Pier" })
+					b.must(b.db.InTx(t.Context(), func(tx *sql.Tx) error {
+						return b.queue.PlanIn(t.Context(), tx, "daily", planKind, party, b.told.Now())
+					}))
+					b.pass(0)
+					b.want("moved", "jane1@example.com: Changed: Party")
+				}
+				b.pass(time.Hour)
+				b.pass(time.Minute)
+				b.want("an hour before", test.hour...)
+			})
 		})
 	}
 }
@@ -416,28 +418,30 @@ func TestMailsAreBounded(t *testing.T) {
 		"longer than a day": {maxOfMember, 25 * 3600_000, "uuid-1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, dbtest.SQLite(t), 30*24*time.Hour, nil)
-			b.must(b.db.InTx(t.Context(), func(tx *sql.Tx) error {
-				for n := range test.rows {
-					if _, err := tx.ExecContext(t.Context(), noteMail, "daily", "another", test.member, strconv.Itoa(n), b.db.Now().UnixMilli()-int64(test.ago), "", ""); err != nil {
-						return err
+			dbtest.Each(t, func(t *testing.T, db *database.DB) {
+				b := newBench(t, db, 30*24*time.Hour, nil)
+				b.must(b.db.InTx(t.Context(), func(tx *sql.Tx) error {
+					for n := range test.rows {
+						if _, err := tx.ExecContext(t.Context(), noteMail, "daily", "another", test.member, strconv.Itoa(n), b.db.Now().UnixMilli()-int64(test.ago), "", ""); err != nil {
+							return err
+						}
 					}
+					return nil
+				}))
+				b.register(1)
+				b.pass(0)
+				_, counts, err := b.queue.Pending(t.Context(), "daily", 10)
+				if n := counts[Kind]; n != test.left || err != nil {
+					t.Errorf("%d tasks are left, %v, want %d", n, err, test.left)
 				}
-				return nil
-			}))
-			b.register(1)
-			b.pass(0)
-			_, counts, err := b.queue.Pending(t.Context(), "daily", 10)
-			if n := counts[Kind]; n != test.left || err != nil {
-				t.Errorf("%d tasks are left, %v, want %d", n, err, test.left)
-			}
-			want := 1 - test.left
-			if test.rows == maxOfMember && test.ago < 24*3600_000 {
-				want = 0
-			}
-			if got := b.got(); len(got) != want {
-				t.Errorf("mails: %q, want %d", got, want)
-			}
+				want := 1 - test.left
+				if test.rows == maxOfMember && test.ago < 24*3600_000 {
+					want = 0
+				}
+				if got := b.got(); len(got) != want {
+					t.Errorf("mails: %q, want %d", got, want)
+				}
+			})
 		})
 	}
 }

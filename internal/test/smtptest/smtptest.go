@@ -39,7 +39,7 @@ type Options struct {
 // Fault is what a server does at a command instead of answering.
 type Fault struct {
 	Reply   string // is sent: lines of a reply, without their ends
-	Hang    bool   // nothing is sent until the test ends
+	Hang    bool   // nothing is sent until the test ends, or At has the server do something else: then that is sent
 	Endless bool   // a reply that has no end, as fast as the client takes it
 	Drip    bool   // a reply that has no end, a byte now and then
 	Drop    bool   // the connection is closed, behind the reply if there is one
@@ -69,6 +69,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	faults   map[string]Fault
+	changed  map[string]chan struct{} // is closed when the fault at a command changes
 	mails    []Mail
 	commands []string
 	seen     map[string]chan struct{}
@@ -84,7 +85,7 @@ func Start(t testing.TB, options Options) *Server {
 	}
 	s := &Server{
 		Address: listener.Addr().String(), options: options, listener: listener, ended: make(chan struct{}),
-		faults: make(map[string]Fault), seen: make(map[string]chan struct{}), open: make(map[net.Conn]bool),
+		faults: make(map[string]Fault), changed: make(map[string]chan struct{}), seen: make(map[string]chan struct{}), open: make(map[net.Conn]bool),
 	}
 	s.tls, s.Roots = certificate(t)
 	s.running.Go(s.accept)
@@ -107,20 +108,22 @@ func (s *Server) At(command string, fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[command] = fault
+	close(channel(s.changed, command))
+	delete(s.changed, command)
 }
 
 // Seen is closed when a command has come.
 func (s *Server) Seen(command string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.channel(command)
+	return channel(s.seen, command)
 }
 
-func (s *Server) channel(command string) chan struct{} {
-	if s.seen[command] == nil {
-		s.seen[command] = make(chan struct{})
+func channel(of map[string]chan struct{}, command string) chan struct{} {
+	if of[command] == nil {
+		of[command] = make(chan struct{})
 	}
-	return s.seen[command]
+	return of[command]
 }
 
 // Mails are those that were taken so far.
@@ -306,16 +309,23 @@ func (s *Server) fault(command string) Fault {
 func (d *dialogue) answer(command, first string, more ...string) bool {
 	d.mu.Lock()
 	d.commands = append(d.commands, command)
-	if seen := d.channel(command); !closed(seen) {
+	if seen := channel(d.seen, command); !closed(seen) {
 		close(seen)
 	}
-	fault := d.faults[command]
+	fault, changed := d.faults[command], channel(d.changed, command)
 	d.mu.Unlock()
+	for fault.Hang {
+		select {
+		case <-d.ended:
+			return false
+		case <-changed:
+		}
+		d.mu.Lock()
+		fault, changed = d.faults[command], channel(d.changed, command)
+		d.mu.Unlock()
+	}
 	reply := strings.Join(append([]string{first}, more...), "\r\n")
 	switch {
-	case fault.Hang:
-		<-d.ended
-		return false
 	case fault.Endless, fault.Drip:
 		d.goOn(first[:3]+"-more of it\r\n", fault.Drip)
 		return false
