@@ -14,13 +14,13 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/test/caddytest"
 )
 
-// section reads docs/events.md.
-func section(t *testing.T, title string) string {
+// section reads a page of docs.
+func section(t *testing.T, page, title string) string {
 	t.Helper()
-	docs, err := os.ReadFile("../../docs/events.md")
+	docs, err := os.ReadFile("../../docs/" + page)
 	_, rest, found := strings.Cut(string(must(t, docs, err)), "\n## "+title+"\n")
 	if !found {
-		t.Fatalf("docs/events.md has no section %s", title)
+		t.Fatalf("docs/%s has no section %s", page, title)
 	}
 	text, _, _ := strings.Cut(rest, "\n## ")
 	return text
@@ -40,7 +40,7 @@ func TestDocumentedTheme(t *testing.T) {
 	if err != nil {
 		t.Fatalf("fs.WalkDir: %v", err)
 	}
-	blocks := regexp.MustCompile("(?ms)^   ```(?:yaml|handlebars|js)\n(.*?)^   ```$").FindAllStringSubmatch(section(t, "In a theme"), -1)
+	blocks := regexp.MustCompile("(?ms)^   ```(?:yaml|handlebars|js)\n(.*?)^   ```$").FindAllStringSubmatch(section(t, "events_themes.md", "Step by step"), -1)
 	if len(blocks) < 8 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
@@ -51,7 +51,7 @@ func TestDocumentedTheme(t *testing.T) {
 	}
 }
 
-// The responses that docs/events.md prints are those of the edge, but for what each event has
+// The responses that docs/events_api.md prints are those of the edge, but for what each event has
 // of its own: its ID, and when it was changed.
 func TestDocumentedAnswers(t *testing.T) {
 	s := newSite(t, "")
@@ -70,8 +70,8 @@ func TestDocumentedAnswers(t *testing.T) {
 	own := regexp.MustCompile(`\b[a-z2-7]{26}\b|(?:DTSTAMP|LAST-MODIFIED|SEQUENCE):\w+`)
 	changed := regexp.MustCompile(`"updated_at": ?"[^"]*"`)
 	examples := regexp.MustCompile("(?ms)^\\$ curl -s '?https://news\\.example\\.com(/.*?)'?(?: \\| jq)?\n(.*?)^```$").
-		FindAllStringSubmatch(section(t, "For readers' scripts")+section(t, "Calendars"), -1)
-	if len(examples) != 3 {
+		FindAllStringSubmatch(section(t, "events_api.md", "For readers' scripts")+section(t, "events_api.md", "Calendars"), -1)
+	if len(examples) != 2 {
 		t.Fatalf("%d examples", len(examples))
 	}
 	for _, example := range examples {

@@ -19,7 +19,7 @@ import (
 )
 
 // Readers answers what readers' browsers and calendars ask about the events of a
-// site (docs/events.md). All fields are required.
+// site (docs/events_api.md). All fields are required.
 type Readers struct {
 	// Path is where the list is, such as /ghost/lychgate/events. Behind it are the events.
 	Path string

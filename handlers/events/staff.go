@@ -1,5 +1,5 @@
 // Package events answers what readers, and the publication's staff, ask about events
-// (docs/events.md).
+// (docs/events_api.md).
 package events
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 // StaffAPI answers what the publication's staff ask about events, and changes them
-// (docs/events.md). All fields are required.
+// (docs/events_api.md). All fields are required.
 type StaffAPI struct {
 	// Path is that of the platform's admin, such as /ghost.
 	Path string

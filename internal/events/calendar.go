@@ -46,7 +46,7 @@ func withLink(body, link string) (string, error) {
 }
 
 // calendarEntry writes an event, as JSON for readers, as a VEVENT, "" if it has no date. Times are
-// in UTC, so that no calendar needs the rules of a time zone (docs/events.md#calendars).
+// in UTC, so that no calendar needs the rules of a time zone (docs/events_api.md#calendars).
 func calendarEntry(body string) (string, error) {
 	e, err := calendarEvent(body)
 	if e == nil || err != nil {

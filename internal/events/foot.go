@@ -9,7 +9,7 @@ import (
 )
 
 // This file writes what a post of an event says to readers without JavaScript
-// (docs/events.md#what-a-page-gets), and what the card in its text has of that.
+// (docs/events_themes.md#what-a-page-gets), and what the card in its text has of that.
 
 // These enclose what an event puts at the end of its page. What staff write around it stays.
 const (

@@ -9,7 +9,7 @@ import (
 )
 
 // This file writes an event in the vocabulary of https://schema.org/Event, as search engines ask
-// for it (docs/events.md#search-engines): what fields add to it, by their rows of standardFields.
+// for it (docs/events_themes.md#search-engines): what fields add to it, by their rows of standardFields.
 
 const schemaOrg = "https://schema.org/"
 

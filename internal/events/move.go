@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Schedule is when and where an event is, as its JSON for readers has it (docs/events.md#for-readers-scripts).
+// Schedule is when and where an event is, as its JSON for readers has it (docs/events_api.md#for-readers-scripts).
 type Schedule struct {
 	Start  string `json:"start"` // "" for no date
 	End    string `json:"end"`   // "" if the event does not say

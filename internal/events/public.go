@@ -10,7 +10,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/manifest"
 )
 
-// public is what readers get of an event (docs/events.md#for-readers-scripts). page is its post; it
+// public is what readers get of an event (docs/events_api.md#for-readers-scripts). page is its post; it
 // is zero on that page itself, which needs no address. Fields that the event's type does not have
 // are left out.
 func (e *Event) public(page Post) object {

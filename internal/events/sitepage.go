@@ -9,7 +9,7 @@ import (
 	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
-// This file is what a post has of its site (docs/events.md#what-a-page-gets).
+// This file is what a post has of its site (docs/events_themes.md#what-a-page-gets).
 
 // Pages says what the posts of events have for readers beside the events.
 type Pages struct {
