@@ -127,7 +127,7 @@ func TestElementLooks(t *testing.T) {
 		"wide":   {"en", "body { font: 17px Georgia, serif; max-width: 720px; margin: 2em auto }", browser.Look{Width: 1280, Height: 900}},
 		"narrow": {"de", "body { font: 16px sans-serif; margin: 12px }", browser.Look{Width: 320, Height: 640}},
 		"dark":   {"fr", "body { font: 16px sans-serif; background: #15171a; color: #fff; margin: 12px; --ghost-accent-color: #ffd400 }", browser.Look{Width: 390, Height: 844, Media: dark}},
-		"rtl":    {"ar", "body { font: 16px sans-serif; margin: 12px }", browser.Look{Width: 390, Height: 844}},
+		"rtl":    {"ar", "body { font: 16px sans-serif; margin: 12px }", browser.Look{Width: 320, Height: 640}},
 		"long":   {"ru", "body { font: 16px sans-serif; margin: 12px; --ghost-accent-color: #00a }", browser.Look{Width: 320, Height: 640}},
 	} {
 		responses := map[string]response{"may_join": mayJoin, "guest_may_join": guestMayJoin, "waits": waits, "is_offered": isOffered}
@@ -137,11 +137,16 @@ func TestElementLooks(t *testing.T) {
 		for state, said := range responses {
 			t.Run(name+", "+state, func(t *testing.T) {
 				s := newStage(t, true, inLanguage(said, c.lang))
-				s.page(c.lang, party(map[string]any{"location": "A-place-with-a-very-long-name-that-nobody-breaks, " + strings.Repeat("x", 60)}), c.css, plainTheme)
+				long := strings.Repeat("Donaudampfschifffahrt", 4)
+				s.page(c.lang, party(map[string]any{"location": "A-place-with-a-very-long-name-that-nobody-breaks, " + long, "labels": map[string]any{"hall": long}, "fields": map[string]any{"hall": long}}), c.css, plainTheme)
 				p := s.open(c.look)
 				p.Until("element.state.message")
 				p.Do("part('calendar').open = true; part('email')?.focus()")
 				diff(t, "overflow", false, browser.JS[bool](p, "document.documentElement.scrollWidth > innerWidth"))
+				diff(t, "beyond the block", []string{}, browser.JS[[]string](p, `[...element.shadowRoot.querySelectorAll('[part=event] *')].filter(e => {
+					const {left, right, width} = e.getBoundingClientRect(), block = part('event').getBoundingClientRect();
+					return width && (left < block.left || right > block.right);
+				}).map(e => e.outerHTML)`))
 				diff(t, "small targets", []string{}, browser.JS[[]string](p, `[...element.shadowRoot.querySelectorAll('button, input:not([type=checkbox]), [part=news], [part~=button]')].filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML)`))
 				p.Do("await import('/axe.js')")
 				diff(t, "barriers", []string{}, browser.JS[[]string](p, "axe.run(document, {rules: {region: {enabled: false}}}).then(found => found.violations.flatMap(v => v.nodes.map(node => v.id + ': ' + node.html)))"))

@@ -6,6 +6,7 @@ import (
 	"html"
 	"net/url"
 	"regexp"
+	"slices"
 
 	"github.com/lychgate/caddy-lychgate/internal/events/messaging"
 	"github.com/lychgate/caddy-lychgate/internal/platform"
@@ -27,7 +28,7 @@ const (
 // cardPattern matches a card as it is written here: its content, a checksum of that, and the event's ID, by which the page draws a card
 // that was copied into another post. Cards of older edges have none. A card whose checksum does not
 // fit was edited by staff.
-var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})"(?: data-id="[0-9a-z]+")?>(.*)</lychgate-event>\s*$`)
+var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})"(?: data-id="(\w+)")?>(.*)</lychgate-event>\s*$`)
 
 func (e *Event) cardOf(content string) string {
 	return `<lychgate-event data-sum="` + e.sumOf(content) + `" data-id="` + e.ID + `">` + content + `</lychgate-event>`
@@ -45,7 +46,25 @@ func (e *Event) sumOf(content string) string {
 // isOurs reports whether a card has what was written into it here for the event.
 func (e *Event) isOurs(card string) bool {
 	found := cardPattern.FindStringSubmatch(card)
-	return found != nil && found[1] == e.sumOf(found[2])
+	return found != nil && found[1] == e.sumOf(found[3])
+}
+
+// withOwn has the card of a post be the event's own one of several: the first whose text is ours, or else the first that is not of
+// another event. Editors copy cards, and write into one of both.
+func (e *Event) withOwn(p platform.EventPost) platform.EventPost {
+	p.Own = slices.IndexFunc(p.Cards, e.isOurs)
+	if p.Own < 0 {
+		p.Own = slices.IndexFunc(p.Cards, func(card string) bool {
+			found := cardPattern.FindStringSubmatch(card)
+			return found == nil || found[2] == "" || found[2] == e.ID
+		})
+	}
+	if p.Own < 0 {
+		p.Own, p.Card = len(p.Cards), ""
+	} else {
+		p.Card = p.Cards[p.Own]
+	}
+	return p
 }
 
 // withCard changes the card in the text of a post. A card that staff have written into or deleted stays so, unless they
@@ -54,6 +73,7 @@ func (e *Event) withCard(p platform.EventPost, shown *Event, page sitePage) plat
 	if !p.HasText {
 		return p
 	}
+	p = e.withOwn(p)
 	isThere := e.isOurs(p.Card)
 	switch {
 	case !e.wantsPost() && isThere:
@@ -69,6 +89,7 @@ func (e *Event) withCard(p platform.EventPost, shown *Event, page sitePage) plat
 
 // cardIn says what has become of the card in a post that the platform has taken.
 func (e *Event) cardIn(p platform.EventPost) Card {
+	p = e.withOwn(p)
 	switch {
 	case !p.HasText:
 		return e.Post.Card

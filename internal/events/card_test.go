@@ -154,8 +154,46 @@ func TestWhoseCardItIs(t *testing.T) {
 		t.Error("the card of another event, or one that was written into, is ours, want that it is not")
 	}
 	e.Status, e.Order.HasPost = Draft, true
-	if got := e.withCard(platform.EventPost{HasText: true, Card: card, Status: platform.Sent}, nil, page).Card; got != card {
+	if got := e.withCard(platform.EventPost{HasText: true, Cards: []string{card}, Card: card, Status: platform.Sent}, nil, page).Card; got != card {
 		t.Errorf("the card of a post that was sent is %q, want it as it was", got)
+	}
+}
+
+// Editors copy the card of another event above an event's own, or copy its own card and write into that: its own is the one whose
+// text is ours, and follows the event.
+func TestCardAmongCopies(t *testing.T) {
+	e, other := newEvent(map[string]any{"event_date": "2031-05-01"}), newEvent(map[string]any{"event_date": "2032-05-01"})
+	e.Status, e.Post.Card = Published, CardIsOurs
+	other.ID = strings.Repeat("b", 26)
+	theirs, ours, isNew := other.cardOf("theirs"), e.cardOf("ours"), e.cardOf(e.cardContent(sitePage{}))
+	edited := strings.Replace(ours, "ours", "edited", 1)
+	for name, test := range map[string]struct {
+		cards []string
+		want  string
+		own   int
+		is    Card
+		put   string // on request
+	}{
+		"its own alone":                {[]string{ours}, isNew, 0, CardIsOurs, isNew},
+		"below another event's":        {[]string{theirs, ours}, isNew, 1, CardIsOurs, isNew},
+		"below another's, edited":      {[]string{theirs, edited}, edited, 1, CardEdited, isNew},
+		"below an edited copy":         {[]string{edited, ours}, isNew, 1, CardIsOurs, isNew},
+		"above another event's":        {[]string{ours, theirs}, isNew, 0, CardIsOurs, isNew},
+		"deleted, with another's":      {[]string{theirs}, "", 1, CardGone, isNew},
+		"deleted, and nothing is left": {nil, "", 0, CardGone, isNew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := platform.EventPost{HasText: true, Cards: test.cards, IsForAll: true}
+			if len(test.cards) > 0 {
+				p.Card = test.cards[0]
+			}
+			asked := *e
+			asked.Order.PutsCard = true
+			got, put := e.withCard(p, e, sitePage{}), asked.withCard(p, e, sitePage{})
+			if diff := cmp.Diff([]any{test.want, test.own, test.is, test.put, test.own}, []any{got.Card, got.Own, e.cardIn(p), put.Card, put.Own}); diff != "" {
+				t.Errorf("the card, its place, what it is, the card on request, its place (-want +got): %s", diff)
+			}
+		})
 	}
 }
 

@@ -84,9 +84,13 @@ type EventPost struct {
 	// Head is HTML in the head of its page, and Foot at the end of its body.
 	Head, Foot string
 
-	// Card is a part of its text: the HTML of the first card that has a lychgate-event element, "" for none. One
-	// that is added stands before the rest.
+	// Cards are parts of its text: the HTML of each card that has a lychgate-event element. Only read.
+	Cards []string
+
+	// Card is the one of Cards that is changed, "" for none: the first, or the one at Own. One that is added stands
+	// before the rest.
 	Card string
+	Own  int
 
 	// HasText means that the text was read, as it is for ChangePost, unless it is too long or in a form that has no
 	// such cards. Otherwise Card says nothing, and is not changed.

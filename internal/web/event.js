@@ -123,9 +123,9 @@ dt { font-weight: 600 }
 [part=name] { display: block }
 [part=places], [part=moved], [part=inbox] { flex-basis: 100% }
 [part=registration] { display: grid; gap: .6em; align-content: start }
-[data-room='1'] { min-height: 7.4em }
-[data-room='2'] { min-height: max(8.1em, 14.2em - 14vw) }
-[data-room='3'] { min-height: max(8.7em, 20em - 30vw) }
+[data-room='1'] { min-height: clamp(7.4em, 255em - 950vw, 12em) }
+[data-room='2'] { min-height: max(14em - 13vw, clamp(8em, 255em - 950vw, 15em)) }
+[data-room='3'] { min-height: max(20em - 30vw, clamp(8.7em, 255em - 950vw, 15em)) }
 form, [part=actions] { display: flex; flex-wrap: wrap; gap: .6em; align-items: end }
 label { flex: 1 1 13em; min-width: 0 }
 form:has([part=news]:not([hidden])) [part=label] { flex-basis: 100% }

@@ -174,6 +174,18 @@ func TestPicturesOfEvents(t *testing.T) {
 		"The lychgate is painted Date 4 May 2100, 10:00 Type Summer party Status Published Guests 0 of 120 for The lychgate is painted Edit text of The lychgate is painted View The lychgate is painted "+
 		"Choir practice for everybody Date 12 May 2100, 19:30 Type Summer party Status Published Guests 0 of 120 for Choir practice for everybody Edit text of Choir practice for everybody View Choir practice for everybody "+
 		"Summer party Date 19 Jun 2100 Type Summer party Status Published Edit text of Summer party View Summer party")
+	choir := js[string](v, "[...document.querySelectorAll('.events a')].find(a => text(a).startsWith('Choir')).search")
+	v.goTo("events" + choir + "&confirm=duplicate")
+	v.Until("button('Duplicate the event')")
+	v.Do("$('#copy-until').value = '2100-07-14'")
+	v.picture(t, "events_series", "$('.panel')", "Duplicate Choir practice for everybody ? A new draft gets what this event has, without its slug, on another date. "+
+		"This event stays as it is. The new one gets a post of its own. Date of the copy How often Every week Every second week Every second Wednesday of a month Until "+
+		"Leave it empty for one copy. Otherwise there is a draft for each such day up to this date, 52 at most. They are a series with this event, and can be published together. "+
+		"Duplicate the event Leave it as it is")
+	v.goTo("event-settings")
+	v.Until("button('Save settings')")
+	v.picture(t, "events_settings", "$('.message-row')", "Can register For a member who may register. Newsletters and readers without JavaScript have it too, as the link to the event's page. "+
+		"Without a text readers see: Sie können sich für diese Veranstaltung anmelden. Sie können sich für diese Veranstaltung anmelden. Anmelden")
 	v.goTo("events?new=party")
 	v.typed("name", "Harvest supper")
 	v.state("Saved at ")

@@ -106,8 +106,13 @@ func TestZoneIsFound(t *testing.T) {
 		v.Must(v.Press("\r"))
 		value(words, want)
 	}
-	for _, words := range []string{"kolkata", "kyiv"} {
-		diff(t, words+" is there once", 1, len(find(words)))
+	for words, want := range map[string]string{
+		"kolkata": "Asia/Kolkata", "kyiv": "Europe/Kyiv", "katmandu": "Asia/Kathmandu", "kathmandu": "Asia/Kathmandu", "saigon": "Asia/Ho_Chi_Minh",
+		"yangon": "Asia/Yangon", "nuuk": "America/Nuuk", "godthab": "America/Nuuk", "jujuy": "America/Argentina/Jujuy",
+	} {
+		found := find(words)
+		diff(t, words+" is there once", 1, len(found))
+		diff(t, words+" has the new name", true, strings.HasSuffix(found[0], "· "+want))
 	}
 	find("america")
 	v.Until("/^The first 50 of \\d{3} time zones$/.test(text($('#said')))")
@@ -133,6 +138,10 @@ func TestZoneStays(t *testing.T) {
 		v.Do(zoneField + ".focus()")
 		v.Must(v.Press("\t"))
 		diff(t, "after the Tab key", []any{zone, false}, js[[]any](v, "["+zoneField+".value, document.activeElement === "+zoneField+"]"))
+		v.typed("location", "The harbour")
+		v.state("Saved at ")
+		saved, err := r.Events.Find(t.Context(), "daily", e.ID)
+		diff(t, "once it is saved", []any{zone, "The harbour", nil}, []any{saved.Values["event_time_zone"], saved.Values["location"], err})
 	}
 	e := r.create(t, map[string]any{"name": "Lychgate night", "event_date": "2031-07-01"})
 	v := r.visit("Editor", "events?event="+e.ID, browser.Look{Width: 1024, Height: 900})

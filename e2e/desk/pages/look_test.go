@@ -61,11 +61,11 @@ type look struct {
 func looks() []look {
 	switch browser.Name() {
 	case "webkit": // whose driver sets no colours
-		return []look{{360, 780, "light"}, {1600, 1000, "light"}}
+		return []look{{320, 780, "light"}, {1600, 1000, "light"}}
 	case "firefox":
-		return []look{{360, 780, "light"}, {1600, 1000, "dark"}}
+		return []look{{320, 780, "light"}, {1600, 1000, "dark"}}
 	}
-	return []look{{360, 780, "dark"}, {1600, 1000, "light"}}
+	return []look{{320, 780, "dark"}, {1600, 1000, "light"}}
 }
 
 func (l look) as() browser.Look {
@@ -165,6 +165,12 @@ func (v tab) fits(name string) {
 		if (document.documentElement.scrollWidth > width) wide.push('scrolls');
 		return wide.slice(0, 5);
 	})()`))
+	diff(v.T, name+": cut through a line", []string{}, js[[]string](v, `[...document.querySelectorAll('body *')].filter(e => {
+		const {overflowY, lineHeight} = getComputedStyle(e), lines = e.clientHeight / parseFloat(lineHeight);
+		return overflowY === 'hidden' && e.scrollHeight > e.clientHeight + 1 && Math.abs(lines - Math.round(lines)) > .2 && e.checkVisibility() && !e.closest('.unseen, thead, svg, h1');
+	}).map(e => [e.parentElement.localName, e.localName, text(e).slice(0, 40), lines].join(' '))`))
+	diff(v.T, name+": names that are narrower than their row", []string{}, js[[]string](v, `[...document.querySelectorAll('.wide tbody th')]
+		.filter(e => getComputedStyle(e).display === 'block' && e.offsetWidth < e.parentElement.clientWidth - 1).map(text)`))
 }
 
 // A page is one request each for script, style and itself, and small; and nothing moves

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/lychgate/caddy-lychgate/internal/platform"
 )
 
 // This file finds and changes the card of an event in the text of a post, which is Lexical's
@@ -46,7 +48,7 @@ func newText(html string) string {
 	if html == "" {
 		return textStart + emptyParagraph + textEnd
 	}
-	return withCard(textStart+textEnd, html)
+	return withCard(textStart+textEnd, 0, html)
 }
 
 // timeUnit is the resolution of Ghost's updated_at. Ghost detects a collision by it, so it misses one of two changes
@@ -59,36 +61,35 @@ const settledSpan = 5 * timeUnit
 
 // textCard is where the card of an event is in a text.
 type textCard struct {
-	html     string // "" for no card
-	value    span   // of the HTML, as JSON
-	node     span   // of the card
-	children span   // of the whole text
+	html  string // "" for no card
+	value span   // of the HTML, as JSON
+	node  span   // of the card
 }
 
-// cardIn finds the first HTML card that has an event. ok is false for what is not a Lexical text, and for one with more
-// values than a response may have.
-func cardIn(text string) (card textCard, ok bool) {
+// cardsIn finds the HTML cards that have an event, and the children of the text. ok is false for what is not a Lexical text, and for
+// one with more values than a response may have.
+func cardsIn(text string) (cards []textCard, children span, ok bool) {
 	all := []byte(text)
 	if !json.Valid(all) || checkSize(all, 0) != nil {
-		return card, false
+		return nil, children, false
 	}
 	root, ok := find(all, whole(all), "root")
 	if !ok || root.isNone() {
-		return card, false
+		return nil, children, false
 	}
-	if card.children, ok = find(all, root, "children"); !ok || card.children.isNone() || all[card.children.begin] != '[' {
-		return card, false
+	if children, ok = find(all, root, "children"); !ok || children.isNone() || all[children.begin] != '[' {
+		return nil, children, false
 	}
-	nodes := json.NewDecoder(bytes.NewReader(all[card.children.begin:card.children.end]))
+	nodes := json.NewDecoder(bytes.NewReader(all[children.begin:children.end]))
 	if _, err := nodes.Token(); err != nil {
-		return card, false
+		return nil, children, false
 	}
 	for nodes.More() {
 		var raw json.RawMessage
 		if nodes.Decode(&raw) != nil {
-			return card, false
+			return nil, children, false
 		}
-		end := card.children.begin + int(nodes.InputOffset())
+		end := children.begin + int(nodes.InputOffset())
 		node := span{end - len(raw), end}
 		var html string
 		value, isObject := find(all, node, "html")
@@ -97,23 +98,26 @@ func cardIn(text string) (card textCard, ok bool) {
 			json.Unmarshal(all[value.begin:value.end], &html) != nil || !hasCard(html) {
 			continue
 		}
-		card.html, card.value, card.node = html, value, node
-		return card, true
+		cards = append(cards, textCard{html, value, node})
 	}
-	return card, true
+	return cards, children, true
 }
 
-// withCard replaces the card of an event in a text, adds it before the rest, or removes it for "". What is not a Lexical
-// text stays as it is.
-func withCard(text, html string) string {
-	card, ok := cardIn(text)
+// withCard replaces one of the cards in a text, removes it for "", or adds one before the rest if there are no more. What is
+// not a Lexical text stays as it is.
+func withCard(text string, own int, html string) string {
+	cards, children, ok := cardsIn(text)
+	var card textCard
+	if own < len(cards) {
+		card = cards[own]
+	}
 	if !ok || card.html == html {
 		return text
 	}
 	all := []byte(text)
 	switch value, _ := json.Marshal(html); { // of which none fails
 	case card.node.isNone():
-		return string(insert(all, card.children, `{"type":"html","version":1,"html":`+string(value)+`}`))
+		return string(insert(all, children, `{"type":"html","version":1,"html":`+string(value)+`}`))
 	case html != "":
 		return string(replace(all, card.value, string(value)))
 	}
@@ -128,6 +132,14 @@ func withCard(text, html string) string {
 		return string(replace(all, card.node, emptyParagraph))
 	}
 	return string(before) + string(after)
+}
+
+// cardAt is one of the cards of a post, "" if it has no more.
+func cardAt(p platform.EventPost, own int) string {
+	if own < len(p.Cards) {
+		return p.Cards[own]
+	}
+	return ""
 }
 
 // settle waits until a concurrent change would get another updated_at, and reads the post again. It gives up with a

@@ -32,6 +32,11 @@ func TestCardOfAText(t *testing.T) {
 	const list, another = "<lychgate-events limit=3></lychgate-events>", `<LYCHGATE-EVENT map="<"EVENT = harbour></lychgate-event>`
 	added, _ := json.Marshal(two)
 	first := `{"type":"html","version":1,"html":` + string(added) + `}`
+	both := nodesOf(cardNode(one), cardNode(one))
+	diff := cmp.Diff([]string{nodesOf(cardNode(one), cardNode(two)), nodesOf(cardNode(one)), strings.Replace(both, "[", "["+first+",", 1)}, []string{withCard(both, 1, two), withCard(both, 1, ""), withCard(both, 2, two)})
+	if diff != "" {
+		t.Errorf("the second of two, deleted, and one above both (-want +got): %s", diff)
+	}
 	for name, test := range map[string]struct {
 		text, had, html, want string
 	}{
@@ -54,11 +59,10 @@ func TestCardOfAText(t *testing.T) {
 		"in a text without nodes":              {`{"root": {"children": null}}`, "", two, `{"root": {"children": null}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			had, _ := cardIn(test.text)
-			if diff := cmp.Diff(test.had, had.html); diff != "" {
+			if diff := cmp.Diff(test.had, eventPost{Text: test.text}.event().Card); diff != "" {
 				t.Errorf("the card before (-want +got): %s", diff)
 			}
-			if diff := cmp.Diff(test.want, withCard(test.text, test.html)); diff != "" {
+			if diff := cmp.Diff(test.want, withCard(test.text, 0, test.html)); diff != "" {
 				t.Errorf("the text (-want +got): %s", diff)
 			}
 		})
@@ -72,21 +76,21 @@ func FuzzCardOfAText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, html string) {
 		html = stdhtml.EscapeString(strings.ToValidUTF8(html, "")) + "<lychgate-event>"
-		had, ok := cardIn(text)
-		changed := withCard(text, html)
-		if !ok {
+		had := eventPost{Text: text}.event()
+		changed := withCard(text, 0, html)
+		if !had.HasText {
 			if changed != text {
 				t.Fatalf("a text of another kind became %q, want it as it was", changed)
 			}
 			return
 		}
-		if has, ok := cardIn(changed); !ok || has.html != html {
-			t.Fatalf("%q has the card %q, want %q", changed, has.html, html)
+		if has := (eventPost{Text: changed}).event(); has.Card != html {
+			t.Fatalf("%q has the card %q, want %q", changed, has.Card, html)
 		}
-		if deleted := withCard(changed, ""); !json.Valid([]byte(deleted)) {
+		if deleted := withCard(changed, 0, ""); !json.Valid([]byte(deleted)) {
 			t.Fatalf("without its card, %q is no JSON: %q", changed, deleted)
 		}
-		if had.html == "" && len(changed) < len(text) {
+		if had.Card == "" && len(changed) < len(text) {
 			t.Fatalf("%q became %q, which is shorter", text, changed)
 		}
 	})
@@ -95,7 +99,7 @@ func FuzzCardOfAText(f *testing.F) {
 func TestCardOfATextIsLinear(t *testing.T) {
 	lineartest.Check(t, 1<<20, func(size int) string {
 		return nodesOf(strings.Repeat(cardNode("<p>")+",", size/100) + cardNode("<p>"))
-	}, func(text string) { withCard(text, "<lychgate-event>") })
+	}, func(text string) { withCard(text, 0, "<lychgate-event>") })
 }
 
 // Staff write a text in the moment in which the card of its post changes, 40 times. Each keeps what the other wrote.
@@ -142,7 +146,7 @@ func TestRealTextDuels(t *testing.T) {
 				}
 				duel.Wait()
 				p, err := c.getEventPost(t.Context(), id)
-				if has, _ := cardIn(p.Text); err != nil || has.html != card(round) || strings.Count(p.Text, `"text":"round `) != round || !strings.Contains(p.Text, "zero") {
+				if err != nil || p.event().Card != card(round) || strings.Count(p.Text, `"text":"round `) != round || !strings.Contains(p.Text, "zero") {
 					t.Errorf("after round %d: %v, the text %s, want all that was written", round, err, p.Text)
 					return
 				}

@@ -38,7 +38,7 @@ func (c *eventClient) changePost(ctx context.Context, p eventPost, change func(p
 		}
 		have := p.event()
 		want := change(have)
-		if want.Card != have.Card && have.HasText && !p.isSettled {
+		if have.HasText && want.Card != cardAt(have, want.Own) && !p.isSettled {
 			var err error
 			if p, err = c.settle(ctx, p); err != nil {
 				return platform.EventPost{}, noPost(err)
@@ -146,8 +146,8 @@ func (c *eventClient) difference(ctx context.Context, p eventPost, want platform
 			return nil, nil, &platform.Refusal{Reason: "The code " + code.where + " of this post's page is too long for Ghost."} // to which MySQL says so with 500
 		}
 	}
-	if have.HasText && want.Card != have.Card {
-		update["lexical"] = withCard(p.Text, want.Card)
+	if have.HasText && want.Card != cardAt(have, want.Own) {
+		update["lexical"] = withCard(p.Text, want.Own, want.Card)
 	}
 	switch {
 	case want.Slug == "" && have.Slug != "":

@@ -89,8 +89,11 @@ func (p eventPost) event() platform.EventPost {
 	if len(p.URL) <= maxAddress {
 		e.URL = withoutNUL(p.URL)
 	}
-	if card, ok := cardIn(p.Text); ok {
-		e.Card, e.HasText = card.html, true
+	if cards, _, ok := cardsIn(p.Text); ok {
+		for _, card := range cards {
+			e.Cards = append(e.Cards, card.html)
+		}
+		e.Card, e.HasText = cardAt(e, 0), true
 	}
 	for _, t := range p.Tags {
 		e.Tags = append(e.Tags, atMost(t.Name, maxTag))

@@ -121,8 +121,9 @@ func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(plat
 		if !ok {
 			return platform.ErrNoPost
 		}
-		before.HasText = true
+		before.HasText, before.Cards = true, cardsOf(before)
 		post = change(before)
+		post.Cards = cardsOf(post)
 		if before.Status == platform.Draft && post.Slug == before.Slug && before.Slug == slugOf(before.Title) {
 			post.Slug = slugOf(post.Title) // that of a draft follows its title
 		}
@@ -136,11 +137,19 @@ func (p *eventPosts) ChangePost(ctx context.Context, id string, change func(plat
 		}
 		post.UpdatedAt = p.Now()
 		kept := post
-		kept.HasText = false // lists of posts have no text
+		kept.HasText, kept.Cards = false, nil // lists of posts have no text
 		p.EventsPosts[id] = kept
 		return nil
 	})
 	return post, err
+}
+
+// cardsOf says which cards are in the text of a post, which has one at most.
+func cardsOf(p platform.EventPost) []string {
+	if p.Card == "" {
+		return nil
+	}
+	return []string{p.Card}
 }
 
 func slugOf(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }

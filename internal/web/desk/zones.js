@@ -6,35 +6,36 @@ const zoneWords = {
 	'America/Los_Angeles': 'pst pdt pt pacific san francisco seattle', 'America/Phoenix': 'mst', 'America/Anchorage': 'akst akdt', 'America/Halifax': 'ast adt', 'America/Sao_Paulo': 'brt',
 	'America/Toronto': 'est edt eastern', 'America/Vancouver': 'pst pdt pacific', 'Pacific/Honolulu': 'hst hawaii', 'Europe/London': 'gmt bst', 'Europe/Lisbon': 'wet west', 'Europe/Berlin': 'cet cest', 'Europe/Paris': 'cet cest',
 	'Europe/Madrid': 'cet cest', 'Europe/Rome': 'cet cest', 'Europe/Vienna': 'cet cest', 'Europe/Zurich': 'cet cest', 'Europe/Amsterdam': 'cet cest', 'Europe/Athens': 'eet eest',
-	'Europe/Helsinki': 'eet eest', 'Europe/Kyiv': 'eet eest kiev', 'Europe/Istanbul': 'trt', 'Europe/Moscow': 'msk', 'Africa/Johannesburg': 'sast', 'Africa/Nairobi': 'eat', 'Africa/Lagos': 'wat', 'Asia/Jerusalem': 'idt',
-	'Asia/Dubai': 'gst', 'Asia/Karachi': 'pkt', 'Asia/Kolkata': 'ist india delhi mumbai calcutta', 'Asia/Bangkok': 'ict', 'Asia/Singapore': 'sgt', 'Asia/Hong_Kong': 'hkt', 'Asia/Shanghai': 'beijing',
+	'Europe/Helsinki': 'eet eest', 'Europe/Kyiv': 'eet eest', 'Europe/Istanbul': 'trt', 'Europe/Moscow': 'msk', 'Africa/Johannesburg': 'sast', 'Africa/Nairobi': 'eat', 'Africa/Lagos': 'wat', 'Asia/Jerusalem': 'idt',
+	'Asia/Dubai': 'gst', 'Asia/Karachi': 'pkt', 'Asia/Kolkata': 'ist india delhi mumbai', 'Asia/Bangkok': 'ict', 'Asia/Singapore': 'sgt', 'Asia/Hong_Kong': 'hkt', 'Asia/Shanghai': 'beijing',
 	'Asia/Seoul': 'kst', 'Asia/Tokyo': 'jst', 'Australia/Perth': 'awst', 'Australia/Adelaide': 'acst acdt', 'Australia/Brisbane': 'aest', 'Australia/Sydney': 'aest aedt', 'Pacific/Auckland': 'nzst nzdt',
 };
+
+// newNames are those of zones that IANA has renamed. CLDR keeps the old names, so browsers list the zones by those.
+const newNames = {
+	'Africa/Asmera': 'Africa/Asmara', 'America/Buenos_Aires': 'America/Argentina/Buenos_Aires', 'America/Catamarca': 'America/Argentina/Catamarca',
+	'America/Coral_Harbour': 'America/Atikokan', 'America/Cordoba': 'America/Argentina/Cordoba', 'America/Godthab': 'America/Nuuk',
+	'America/Indianapolis': 'America/Indiana/Indianapolis', 'America/Jujuy': 'America/Argentina/Jujuy', 'America/Louisville': 'America/Kentucky/Louisville',
+	'America/Mendoza': 'America/Argentina/Mendoza', 'Asia/Calcutta': 'Asia/Kolkata', 'Asia/Katmandu': 'Asia/Kathmandu', 'Asia/Rangoon': 'Asia/Yangon',
+	'Asia/Saigon': 'Asia/Ho_Chi_Minh', 'Atlantic/Faeroe': 'Atlantic/Faroe', 'Europe/Kiev': 'Europe/Kyiv', 'Pacific/Enderbury': 'Pacific/Kanton',
+	'Pacific/Ponape': 'Pacific/Pohnpei', 'Pacific/Truk': 'Pacific/Chuuk',
+};
+const oldNames = Object.fromEntries(Object.entries(newNames).map(([old, name]) => [name, old]));
 
 const mostZones = 50; // that are shown
 
 const wordsOf = text => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 
-// nameIn is what the browser calls a zone, such as Asia/Calcutta.
-const nameIn = timeZone => {
-	try {
-		return new Intl.DateTimeFormat('en', {timeZone}).resolvedOptions().timeZone;
-	} catch {
-		return timeZone;
-	}
-};
-
 // namesOfZones has each zone once. The signs of Etc/GMT+6 are the other way round, so nobody is offered those.
 const namesOfZones = () => {
-	const first = Object.keys(zoneWords), old = new Set(first.map(nameIn));
-	const others = (Intl.supportedValuesOf?.('timeZone') ?? []).filter(name => !first.includes(name) && !old.has(name) && !name.startsWith('Etc/'));
-	return [...first, ...others];
+	const listed = (Intl.supportedValuesOf?.('timeZone') ?? []).filter(name => !name.startsWith('Etc/'));
+	return [...new Set([...Object.keys(zoneWords), ...listed.map(name => newNames[name] ?? name)])];
 };
 
 // zones are all that the browser knows, made when the first is asked for.
 let zones = null;
 const allZones = () => zones ??= namesOfZones()
-	.map(name => ({name, city: name.split('/').slice(1).reverse().join(', ').replaceAll('_', ' ') || name, words: wordsOf(`${name} ${zoneWords[name] ?? ''}`)}));
+	.map(name => ({name, city: name.split('/').slice(1).reverse().join(', ').replaceAll('_', ' ') || name, words: wordsOf(`${name} ${oldNames[name] ?? ''} ${zoneWords[name] ?? ''}`)}));
 
 // offsetOf is how far the clocks of a zone are from UTC on a day, such as UTC+5:30. A zone that the browser does not know
 // has none. Those of the last day are kept, as each takes the browser a while.
