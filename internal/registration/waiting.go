@@ -244,12 +244,12 @@ func (r *Readers) Wait(ctx context.Context, site, slug string, reader Reader) (R
 
 // wait puts a reader on the waiting list, if there is one and the event's access admits them. Errors: ErrManyWait.
 func (b *booking) wait(ctx context.Context, who Reader) error {
-	if admitted, _ := StateOf(b.of.terms, b.now, who.Membership, !b.at.IsZero(), 0); admitted != messaging.CanRegister || !b.of.terms.MovesUp(b.now) {
-		return nil
-	}
 	isPaid := who.Membership == PaidMember
 	if isThere, err := exec(ctx, b.tx, joinAgain, b.key.site, b.key.event, who.Member, isPaid); isThere || err != nil {
 		return err
+	}
+	if admitted, _ := StateOf(b.of.terms, b.now, who.Membership, !b.at.IsZero(), 0); admitted != messaging.CanRegister || !b.of.terms.MovesUp(b.now) {
+		return nil
 	}
 	if b.of.waiting >= MaxWaiting {
 		return ErrManyWait

@@ -74,6 +74,10 @@ func TestWhoWaitsAndDoesNotPay(t *testing.T) {
 			[]func(*testing.T, *edge){waits(reader(4)), access("paid"), cancels},
 			[]string{"may wait behind 3", "may wait behind 3", "may wait behind 3", "may wait behind 3"},
 		},
+		"one pays no more, and joins again later": {
+			[]func(*testing.T, *edge){access("paid"), waits(reader(4)), cancels},
+			[]string{"may wait behind 3", "may wait behind 3", "may wait behind 3", "may wait behind 3"},
+		},
 		"for all again": {
 			[]func(*testing.T, *edge){access("paid"), access("free"), cancels},
 			[]string{"may wait behind 2", "registered", "waits behind 0", "waits behind 1"},
