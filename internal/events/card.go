@@ -28,7 +28,10 @@ const (
 // cardPattern matches a card as it is written here: its content, a checksum of that, and the event's ID, by which the page draws a card
 // that was copied into another post. Cards of older edges have none. A card whose checksum does not
 // fit was edited by staff.
-var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})"(?: data-id="(\w+)")?>(.*)</lychgate-event>\s*$`)
+var cardPattern = regexp.MustCompile(`(?s)^\s*<lychgate-event data-sum="([0-9a-f]{16})"(?: data-id="\w+")?>(.*)</lychgate-event>\s*$`)
+
+// cardID matches the ID of the event in a card, also in one that was edited.
+var cardID = regexp.MustCompile(`<lychgate-event [^>]*data-id="(\w+)"`)
 
 func (e *Event) cardOf(content string) string {
 	return `<lychgate-event data-sum="` + e.sumOf(content) + `" data-id="` + e.ID + `">` + content + `</lychgate-event>`
@@ -46,7 +49,7 @@ func (e *Event) sumOf(content string) string {
 // isOurs reports whether a card has what was written into it here for the event.
 func (e *Event) isOurs(card string) bool {
 	found := cardPattern.FindStringSubmatch(card)
-	return found != nil && found[1] == e.sumOf(found[3])
+	return found != nil && found[1] == e.sumOf(found[2])
 }
 
 // withOwn has the card of a post be the event's own one of several: the first whose text is ours, or else the first that is not of
@@ -55,8 +58,8 @@ func (e *Event) withOwn(p platform.EventPost) platform.EventPost {
 	p.Own = slices.IndexFunc(p.Cards, e.isOurs)
 	if p.Own < 0 {
 		p.Own = slices.IndexFunc(p.Cards, func(card string) bool {
-			found := cardPattern.FindStringSubmatch(card)
-			return found == nil || found[2] == "" || found[2] == e.ID
+			found := cardID.FindStringSubmatch(card)
+			return found == nil || found[1] == e.ID
 		})
 	}
 	if p.Own < 0 {

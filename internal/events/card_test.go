@@ -174,13 +174,14 @@ func TestCardAmongCopies(t *testing.T) {
 		is    Card
 		put   string // on request
 	}{
-		"its own alone":                {[]string{ours}, isNew, 0, CardIsOurs, isNew},
-		"below another event's":        {[]string{theirs, ours}, isNew, 1, CardIsOurs, isNew},
-		"below another's, edited":      {[]string{theirs, edited}, edited, 1, CardEdited, isNew},
-		"below an edited copy":         {[]string{edited, ours}, isNew, 1, CardIsOurs, isNew},
-		"above another event's":        {[]string{ours, theirs}, isNew, 0, CardIsOurs, isNew},
-		"deleted, with another's":      {[]string{theirs}, "", 1, CardGone, isNew},
-		"deleted, and nothing is left": {nil, "", 0, CardGone, isNew},
+		"its own alone":                     {[]string{ours}, isNew, 0, CardIsOurs, isNew},
+		"below another event's":             {[]string{theirs, ours}, isNew, 1, CardIsOurs, isNew},
+		"below another's, edited":           {[]string{theirs, edited}, edited, 1, CardEdited, isNew},
+		"below an edited copy":              {[]string{edited, ours}, isNew, 1, CardIsOurs, isNew},
+		"above another event's":             {[]string{ours, theirs}, isNew, 0, CardIsOurs, isNew},
+		"deleted, with another's":           {[]string{theirs}, "", 1, CardGone, isNew},
+		"deleted, with another's in a text": {[]string{"<p>See also</p>" + theirs}, "", 1, CardGone, isNew},
+		"deleted, and nothing is left":      {nil, "", 0, CardGone, isNew},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := platform.EventPost{HasText: true, Cards: test.cards, IsForAll: true}
