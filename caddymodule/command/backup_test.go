@@ -181,32 +181,6 @@ func TestBackupSaysWhyItCannotBeMade(t *testing.T) {
 	}
 }
 
-// A store that an older Lychgate refuses is taken back by a command, while nothing uses it.
-func TestDowngrade(t *testing.T) {
-	folder, _, _ := siteFolder(t)
-	no := func(text string) ran { return ran{"", "Error: " + text + "\n", 1} }
-	const known = ` is not <tables>=<version>, such as members=7: known are audit, contacts, curation, events, history, members, sites, themes, work`
-	for _, test := range []struct {
-		args string
-		want ran
-	}{
-		{"members", no(`"members"` + known)},
-		{"members=x", no(`"members=x"` + known)},
-		{"pages=1", no(`"pages=1"` + known)},
-		{"members=13", no("the tables of members have version 13, so write one from 1 to 12")},
-		{"members=0", no("the tables of members have version 13, so write one from 1 to 12")},
-		{"members=12", ran{"The tables of members have version 12 now, not 13.\n", "", 0}},
-		{"members=7", ran{"The tables of members have version 7 now, not 12.\n", "", 0}},
-	} {
-		if diff := cmp.Diff(test.want, lychgate(t, folder, "downgrade", test.args)); diff != "" {
-			t.Errorf("%s: output (-want +got):\n%s", test.args, diff)
-		}
-	}
-	if got := lychgate(t, folder, "integration", "list", "--site", "daily"); got.Code != 0 { // which brings the tables up to date
-		t.Errorf("after that: %+v, want no error", got)
-	}
-}
-
 // What backup prints for PostgreSQL is a command that works.
 func TestBackupOfPostgres(t *testing.T) {
 	source := dbtest.PostgresSource(t)

@@ -39,24 +39,29 @@ Lychgate that has used the store.
 		if err != nil {
 			return err
 		}
-		if is, _ := running.isRunning(cmd.Context()); is {
+		switch is, err := running.isRunning(cmd.Context()); {
+		case is:
 			return errors.New("stop all edges first: a Caddy with Lychgate runs on this machine")
+		case err != nil && !errors.Is(err, errNoAdminAPI):
+			return fmt.Errorf("stop all edges first: one may run on this machine: %w", err)
 		}
 		db, _, err := openDatabase(cmd, of, false)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
-		for _, schema := range edge.Schemas() {
-			version, isWanted := wanted[schema.Name]
-			if !isWanted {
-				continue
+		schemas := slices.DeleteFunc(edge.Schemas(), func(schema database.Schema) bool { return wanted[schema.Name] == 0 })
+		for _, schema := range schemas { // all, before one of them is taken back
+			if _, err := schema.CheckDown(cmd.Context(), db, wanted[schema.Name]); err != nil {
+				return err
 			}
-			from, err := schema.Down(cmd.Context(), db, version)
+		}
+		for _, schema := range schemas {
+			from, err := schema.Down(cmd.Context(), db, wanted[schema.Name])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The tables of %s have version %d now, not %d.\n", schema.Name, version, from)
+			fmt.Fprintf(cmd.OutOrStdout(), "The tables of %s have version %d now, not %d.\n", schema.Name, wanted[schema.Name], from)
 		}
 		return nil
 	}
@@ -73,7 +78,7 @@ func versionsOf(args []string) (map[string]int64, error) {
 	for _, arg := range args {
 		name, text, _ := strings.Cut(arg, "=")
 		version, err := strconv.ParseInt(text, 10, 64)
-		if _, isKnown := known[name]; !isKnown || err != nil {
+		if _, isKnown := known[name]; !isKnown || err != nil || version < 1 || wanted[name] != 0 {
 			return nil, fmt.Errorf("%q is not <tables>=<version>, such as members=7: known are %s", arg, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		wanted[name] = version

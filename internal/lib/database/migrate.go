@@ -88,23 +88,35 @@ func (s Schema) isMigrated(ctx context.Context, db *DB) (bool, error) {
 	return v.Has >= v.Known, nil
 }
 
-// Down takes the tables back to a version, 1 or more, with what newer versions keep in them. Nothing else may use them meanwhile.
-// It returns the version before. Errors: a version that the tables are not above, tables that are newer than the Schema.
-func (s Schema) Down(ctx context.Context, db *DB, version int64) (from int64, err error) {
+// CheckDown reports whether Down can take the tables back to a version, 1 or more, and which they have. Errors: a version that the
+// tables are not above, tables that are newer than the Schema.
+func (s Schema) CheckDown(ctx context.Context, db *DB, version int64) (from int64, err error) {
 	v, err := s.Version(ctx, db)
 	switch {
 	case err != nil:
 		return 0, err
 	case v.Has > v.Known:
 		return 0, fmt.Errorf("the tables of %s have version %d, and this Lychgate knows %d: run the one that knows it", s.Name, v.Has, v.Known)
+	case v.Has <= 1:
+		return 0, fmt.Errorf("the tables of %s have version %d, and there is none before it", s.Name, v.Has)
 	case version < 1 || version >= v.Has:
 		return 0, fmt.Errorf("the tables of %s have version %d, so write one from 1 to %d", s.Name, v.Has, v.Has-1)
+	}
+	return v.Has, nil
+}
+
+// Down takes the tables back to a version, with what newer versions keep in them. Nothing else may use them meanwhile. It returns the
+// version before. Errors: those of CheckDown.
+func (s Schema) Down(ctx context.Context, db *DB, version int64) (from int64, err error) {
+	from, err = s.CheckDown(ctx, db, version)
+	if err != nil {
+		return 0, err
 	}
 	provider, err := s.provider(db)
 	if err == nil {
 		_, err = provider.DownTo(ctx, version)
 	}
-	return v.Has, Wrap("taking the tables of "+s.Name+" back", err)
+	return from, Wrap("taking the tables of "+s.Name+" back", err)
 }
 
 // compatible is the table of the lowest versions that may still be used. A migration after
