@@ -40,8 +40,8 @@ var (
 		"site", "operation", "outcome")
 
 	deskRequestsTotal = counter("desk_requests_total",
-		"Requests for the desk, by page (themes, curation, events, event-settings, integrations, sync, admin for what Ghost Admin shows), "+
-			"operation in JSON (show, pick, fill, clear, list_events, create_event, show_event, save_event, delete_event, publish_event, "+
+		"Requests for the desk, by page (themes, curation, events, event-settings, guest-list, guest-message, check-in, integrations, sync, admin for what Ghost "+
+			"Admin shows), operation in JSON (show, pick, fill, clear, show_slot_history, list_events, create_event, show_event, save_event, delete_event, publish_event, "+
 			"unpublish_event, cancel_event, put_event_card, "+
 			"duplicate_event, copy_event, publish_series, write_event, show_history, attend_event, list_registrations, add_registration, remove_registration, "+
 			"erase_name, export_registrations, list_waiting, move_up, remove_waiting, list_messages, send_message, try_message, check_in, undo_check_in, "+
