@@ -15,7 +15,7 @@ func TestUnknownCommands(t *testing.T) {
 	t.Parallel()
 	caddy := caddytest.Build(t)
 	for args, want := range map[string]string{
-		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate backup, or doctor, or inbox-button, or integration, or manifest, or members, or secret, or site, or theme, or version\n",
+		"lychgate foo":                             "Error: there is no command caddy lychgate foo: write caddy lychgate backup, or doctor, or downgrade, or inbox-button, or integration, or manifest, or members, or secret, or site, or theme, or version\n",
 		"lychgate manifets validate .":             "Error: there is no command caddy lychgate manifets: write caddy lychgate manifest\n",
 		"lychgate manifest check .":                "Error: there is no command caddy lychgate manifest check: write caddy lychgate manifest validate\n",
 		"lychgate integration ad events":           "Error: there is no command caddy lychgate integration ad: write caddy lychgate integration add\n",

@@ -185,7 +185,7 @@ func TestPicturesOfEvents(t *testing.T) {
 	v.goTo("event-settings")
 	v.Until("button('Save settings')")
 	v.picture(t, "events_settings", "$('.message-row')", "Can register For a member who may register. Newsletters and readers without JavaScript have it too, as the link to the event's page. "+
-		"Without a text readers see: Sie können sich für diese Veranstaltung anmelden. Sie können sich für diese Veranstaltung anmelden. Anmelden")
+		"Without a text readers see: Du kannst dich für diese Veranstaltung anmelden. Du kannst dich für diese Veranstaltung anmelden. Anmelden")
 	v.goTo("events?new=party")
 	v.typed("name", "Harvest supper")
 	v.state("Saved at ")
