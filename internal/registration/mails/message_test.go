@@ -225,18 +225,36 @@ func TestTrialOfAMessage(t *testing.T) {
 	if err := b.told.Try(t.Context(), "daily", party, platform.StaffMember{ID: "2"}, parking); !errors.Is(err, ErrNoAddress) {
 		t.Errorf("without an email: %v, want %v", err, ErrNoAddress)
 	}
-	b.smtp.At("RCPT", smtptest.Fault{Reply: "550 5.7.1 not you"})
-	err := b.told.Try(t.Context(), "daily", party, ed, parking)
-	if said, _ := errcode.Of(err); said.Message != "The mail was not sent: the mail was refused: 550 5.7.1 not you." {
-		t.Errorf("refused: %q, want what the server said", said.Message)
+	for reply, want := range map[string]errcode.Description{
+		"550 5.7.1 not you": {Code: errcode.Conflict, Message: "The mail was not sent: the mail was refused: 550 5.7.1 not you."},
+		"450 4.7.1 later":   {Code: errcode.Busy, Wait: time.Minute, Message: "The mail was not sent: the mail server takes it later: 450 4.7.1 later."},
+	} {
+		b.smtp.At("RCPT", smtptest.Fault{Reply: reply})
+		said, _ := errcode.Of(b.told.Try(t.Context(), "daily", party, ed, parking))
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("%s (-want +got): %s", reply, diff)
+		}
 	}
 	b.smtp.At("RCPT", smtptest.Fault{})
-	n := 0
-	for err = nil; err == nil && n <= maxOfMember; n++ {
+	const presses = 3 * maxOfMember
+	tried := make(chan error, presses)
+	for range presses { // at once
+		go func() { tried <- b.told.Try(t.Context(), "daily", party, ed, parking) }()
+	}
+	for range presses {
+		if err := <-tried; err != nil && !errors.Is(err, ErrManyTries) {
+			t.Errorf("at once: %v, want none or %v", err, ErrManyTries)
+		}
+	}
+	if n := len(b.got()); n > maxOfMember-3 {
+		t.Errorf("%d trials were sent at once after 3, want %d at most", n, maxOfMember-3)
+	}
+	for err := error(nil); err == nil; { // those that would have passed the bound together count for nothing
 		err = b.told.Try(t.Context(), "daily", party, ed, parking)
 	}
-	if !errors.Is(err, ErrManyTries) || n != maxOfMember-1 {
-		t.Errorf("the %d. further trial: %v, want %v at the %d.", n, err, ErrManyTries, maxOfMember-1)
+	if rows, err := database.List(t.Context(), b.db.Read, func(row database.Row) (n int, err error) { return n, row.Scan(&n) },
+		`SELECT COUNT(*) FROM mails WHERE member = 'staff-1'`); err != nil || rows[0] != maxOfMember {
+		t.Errorf("%v trials are counted, %v, want %d", rows, err, maxOfMember)
 	}
 	b.got()
 	b.pass(0)

@@ -266,6 +266,7 @@ const (
 
 	noteMail = `INSERT INTO mails (site, event, member, reason, sent_at, told, refusal) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (site, event, member, reason) DO NOTHING`
+	forgetMail = `DELETE FROM mails WHERE site = $1 AND event = $2 AND member = $3 AND reason = $4`
 )
 
 // may counts the mails of all edges, and near a bound those that are being sent too, before those that were: so the edges together never

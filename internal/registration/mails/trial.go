@@ -31,9 +31,13 @@ var (
 // notTaken is why a mail server did not take a mail.
 type notTaken struct{ error }
 
-// Describe has what the server said, which has neither a password nor an address.
+// Describe has what the server said, which has neither a password nor an address. What it did not refuse for good may be sent again.
 func (n notTaken) Describe() errcode.Description {
-	return errcode.Description{Code: errcode.Conflict, Message: "The mail was not sent: " + n.Error() + "."}
+	said := errcode.Description{Code: errcode.Busy, Message: "The mail was not sent: " + n.Error() + ".", Wait: time.Minute}
+	if _, isRefused := errors.AsType[*mail.Refusal](n.error); isRefused {
+		said.Code, said.Wait = errcode.Conflict, 0
+	}
+	return said
 }
 
 // Preview writes a message as registrants get it. Errors: events.ErrNotFound, ErrNoMails, ErrNotPublic, ErrNoSubject, ErrNoText, those
@@ -81,6 +85,13 @@ func (s *Service) Try(ctx context.Context, site, event string, to platform.Staff
 	}
 	if _, err := s.DB.Write.ExecContext(ctx, noteMail, site, event, who, reason, s.Now().UnixMilli(), "", ""); err != nil {
 		return database.Wrap("noting a mail", err)
+	}
+	switch n, err := s.count(ctx, site, event, who, reason); {
+	case err != nil:
+		return database.Wrap("counting mails", err)
+	case n.ofMember > maxOfMember: // with those that are tried at this moment
+		_, err = s.DB.Write.ExecContext(ctx, forgetMail, site, event, who, reason)
+		return errors.Join(ErrManyTries, database.Wrap("taking back the note of a mail", err))
 	}
 	m.To, m.ToName, m.ID = to.Email, to.Name, idOf(reason, event, "staff")
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
