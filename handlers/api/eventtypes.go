@@ -36,6 +36,14 @@ type EventsSite struct {
 	Mails     func() (*mails.Service, error)
 }
 
+// OpenMails opens what sends mails. Errors: mails.ErrNoMails, those of the store.
+func (s *EventsSite) OpenMails() (*mails.Service, error) {
+	if !s.SendsMail {
+		return nil, mails.ErrNoMails
+	}
+	return s.Mails()
+}
+
 // AddRegistrant registers somebody for an event, as [registration.GuestList.Add] does. Errors are those
 // of [FailureOf].
 func (s *EventsSite) AddRegistrant(ctx context.Context, event string, of registration.Addition) (added registration.Registrant, isNew bool, err error) {

@@ -40,15 +40,9 @@ type shownMessage struct {
 	Email string // of who writes it, "" if the platform names none
 }
 
-// errNoMessages is for a site that sends no mails.
-var errNoMessages = refusal(404, "This site sends no mails to guests.")
-
 func (v *view) mails() (*mails.Service, error) {
-	if v.site.Events.Mails == nil || !v.site.Events.SendsMail {
-		return nil, errNoMessages
-	}
-	service, err := v.site.Events.Mails()
-	return service, away(err)
+	service, err := v.site.Events.OpenMails()
+	return service, v.explain(err)
 }
 
 func showGuestMessage(ctx context.Context, v *view) (any, error) {

@@ -31,18 +31,9 @@ type (
 )
 
 var (
-	errNoMails   = &api.Error{Status: http.StatusNotFound, Outcome: api.NotFound, Message: "This site sends no mails to guests."}
 	errNoMessage = api.Invalid(`Send JSON such as {"subject": "Where to park", "text": "Use the north gate."}.`)
 	errNoKey     = api.Invalid("Send the header Idempotency-Key: a message with the same key is sent once.")
 )
-
-// mails opens what sends mails. Errors: errNoMails, those of the store.
-func (a *eventRequest) mails() (*mails.Service, error) {
-	if !a.site.SendsMail {
-		return nil, errNoMails
-	}
-	return a.site.Mails()
-}
 
 // draft reads a message.
 func (a *eventRequest) draft() (mails.Draft, error) {
@@ -59,7 +50,7 @@ func (a *eventRequest) messages(ctx context.Context) (api.Response, error) {
 	if _, err := a.service.Find(ctx, a.site.Name, a.id); err != nil {
 		return api.Response{}, err
 	}
-	service, err := a.mails()
+	service, err := a.site.OpenMails()
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -91,7 +82,7 @@ func (a *eventRequest) sendMessage(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	service, err := a.mails()
+	service, err := a.site.OpenMails()
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -109,7 +100,7 @@ func (a *eventRequest) tryMessage(ctx context.Context) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	service, err := a.mails()
+	service, err := a.site.OpenMails()
 	if err == nil {
 		err = service.Try(ctx, a.site.Name, a.id, a.Member, draft)
 	}

@@ -60,7 +60,7 @@ const (
 
 // Errors of messages.
 var (
-	ErrNoMails      = errcode.New(errcode.Conflict, "the site sends no mails", "This site sends no mails to guests.")
+	ErrNoMails      = errcode.New(errcode.NotFound, "the site sends no mails", "This site sends no mails to guests.")
 	ErrNotPublic    = errcode.New(errcode.Conflict, "the event is not published", "The event is not published, so nobody gets mails about it.")
 	ErrNoRecipients = errcode.New(errcode.Conflict, "nobody gets the message", "Nobody who is registered has an email and wants such mails.")
 	ErrNoSubject    = errcode.New(errcode.Invalid, "the subject is not valid", fmt.Sprintf("The subject must be one line of 1 to %d characters.", MaxSubject))
