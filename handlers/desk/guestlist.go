@@ -143,7 +143,7 @@ func (v *view) guestList(ctx context.Context, asked url.Values) (*guestPage, err
 	if err := registration.MayBeAdded(e.Terms()); err != nil {
 		page.Refused = api.FailureOf(err).Message
 	}
-	page.Waiting, err = v.waiting(ctx, guests, page, asked.Get("waiting"))
+	page.Waiting, err = v.waiting(ctx, guests, page, e.Terms().Access == events.AccessPaid, asked.Get("waiting"))
 	return page, err
 }
 

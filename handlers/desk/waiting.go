@@ -25,6 +25,8 @@ type shownWaiter struct {
 
 	Title string // the name, or the email
 	Email string // "" if it is the title
+
+	IsPassedOver bool // does not pay, as the event wants
 }
 
 func shownWaiterOf(w registration.Waiter) shownWaiter {
@@ -36,7 +38,7 @@ func shownWaiterOf(w registration.Waiter) shownWaiter {
 }
 
 // waiting reads a page of the waiting list of an event, nil if nobody waits.
-func (v *view) waiting(ctx context.Context, guests *registration.GuestList, list *guestPage, after string) (*waitingPage, error) {
+func (v *view) waiting(ctx context.Context, guests *registration.GuestList, list *guestPage, isForPaying bool, after string) (*waitingPage, error) {
 	if list.Tally.Waiting == 0 {
 		return nil, nil //nolint:nilnil // nobody waits
 	}
@@ -46,7 +48,9 @@ func (v *view) waiting(ctx context.Context, guests *registration.GuestList, list
 		return nil, v.explain(err)
 	}
 	for _, w := range found.Waiters {
-		page.Waiters = append(page.Waiters, shownWaiterOf(w))
+		shown := shownWaiterOf(w)
+		shown.IsPassedOver = isForPaying && !w.IsPaid
+		page.Waiters = append(page.Waiters, shown)
 	}
 	if found.Next != "" {
 		page.Next = "guest-list?" + url.Values{"event": {list.ID}, "q": {list.Query}, "waiting": {found.Next}}.Encode() + "#waiting"

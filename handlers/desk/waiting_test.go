@@ -74,6 +74,22 @@ func TestWaitingListOnTheDesk(t *testing.T) {
 	}
 }
 
+// Staff see why somebody who waits gets no place that is free.
+func TestWhoIsPassedOver(t *testing.T) {
+	h := newHarness(t)
+	h.declareEvents()
+	values := map[string]any{"name": "Party", "menu": "Cake", "event_date": "2100-05-01", "access": "paid", "max_attendees": 1.0}
+	e := h.publish(values)
+	h.addGuest(e.ID, "jane@example.com", "Jane")
+	h.wait(e.ID, 2)
+	dbtest.Exec(t, h.DB, `UPDATE registrations_waiting SET is_paid = TRUE WHERE member = 'uuid-w2'`)
+	const passedOver = "Waits Does not pay, so gets a place from you alone"
+	text := h.get("guest-list?event="+e.ID, "Editor").Text
+	if strings.Count(text, passedOver) != 1 || !strings.Contains(text, "Waiter 1 waiter1@example.com Waiting since 1 Jan 1970, 00:00 UTC Status "+passedOver) {
+		t.Errorf("%s, want the first alone to be passed over", text)
+	}
+}
+
 // A long waiting list has pages of its own, on which a change leaves the editor where they are.
 func TestLongWaitingList(t *testing.T) {
 	h, e, _ := withParty(t)
